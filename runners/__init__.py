@@ -1,0 +1,1 @@
+"""Judging: everything that runs a submission, apart from any screen."""
