@@ -13,9 +13,7 @@ from runners.evidence import Evidence, Finding, PanelResult
 from runners.findings import PanelName
 
 Framework = Literal["torch", "triton", "cuda", "pallas", "nki", "serving", "answer"]
-Kind = Literal[
-    "generation", "translation", "migration", "debugging", "optimization", "fusion", "serving", "answer"
-]
+Kind = Literal["generation", "translation", "migration", "debugging", "optimization", "fusion", "serving", "answer"]
 Use = Literal["correctness", "timing"]
 Overflow = Literal["saturate", "inf"]
 Rule = Literal["derived", "absolute-relative", "ulp", "exact"]

@@ -38,8 +38,7 @@ _AREA_PANEL: dict[str, PanelName] = {
 
 _FAIL_AREAS = frozenset({"build", "memory", "race", "integrity"})
 _FAIL_CODES = frozenset(
-    f"numerics/{name}"
-    for name in ("mismatch", "non-finite", "unstable", "shape", "stride", "gradient", "drift")
+    f"numerics/{name}" for name in ("mismatch", "non-finite", "unstable", "shape", "stride", "gradient", "drift")
 )
 _WARN_CODES = frozenset({"build/environment", "race/nondeterministic"})
 _INFO_CODES = frozenset({"timing/not-meaningful", "integrity/hint"})
