@@ -1,0 +1,1 @@
+"""Grading: rubric, score, suggestions, draft, review. Pure data and functions: no screens, no git, no processes."""
