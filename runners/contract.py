@@ -299,6 +299,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     submission_dir: str
     framework: Framework
     device: Device = "cpu"
+    environment: dict[str, Any] = {}
+    """What the console knows of the machine; goes into the evidence."""
     panels: tuple[PanelName, ...] = ("build", "correctness", "integrity", "timing", "resources", "scope")
     replay_seeds: tuple[int, ...] = ()
     unsafe: bool = False

@@ -6,7 +6,7 @@ shared memory, and reports from hooks that can convict but never acquit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -22,6 +22,10 @@ Value = Any
 """A torch.Tensor on the CPU, or a plain int, float, bool, str or None."""
 
 Role = Literal["candidate", "baseline"]
+
+
+class Unavailable(Exception):
+    """No process can be opened on this machine; the reason is the machine's, never the submission's."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ class Slot(Protocol):
 
     @property
     def inputs(self) -> Mapping[str, Value]:
-        """The judge's private copies of what was last written, in argument order."""
+        """What was last written, in argument order: the very tensors handed over, which nobody may change."""
         ...
 
 
@@ -112,7 +116,7 @@ class Worker(Protocol):
         ...
 
     def load(self) -> Failure | None:
-        """Import the code and look up its entry. None when that worked. Call it once, first."""
+        """Import the code and look up its entry. None when that worked; later calls repeat the first answer."""
         ...
 
     def place(self, inputs: Mapping[str, Value]) -> Slot:
@@ -131,6 +135,7 @@ class Worker(Protocol):
         checked: bool = True,
         hold: bool = False,
         options: Mapping[str, Any] | None = None,
+        copy: Collection[int] | None = None,
     ) -> Batch:
         """Call the entry once per slot, in order, in one released batch.
 
@@ -139,7 +144,9 @@ class Worker(Protocol):
         after the last call, which shows results that share a buffer. ``checked`` switches the hooks on: allocations
         filled with a pattern, memory and race checks; a timed batch has it off. ``options`` go to the framework's
         hooks (``order``: "forward" | "reverse" | "shuffle"; ``config``: index of the autotune configuration).
-        Never raises for what the candidate does.
+        ``copy`` picks the calls whose outputs are copied out (default all); it is looked at after the process has been
+        stopped, so nobody can know it before. Calls that are not copied have no outputs. Never raises for what the
+        candidate does.
         """
         ...
 
@@ -190,7 +197,10 @@ class Session(Protocol):
         ...
 
     def candidate(self) -> Worker:
-        """The process that checks share; opened and loaded on first use, opened anew when it has died."""
+        """The process that checks share; opened and loaded on first use, opened anew when it has died.
+
+        Whether loading worked is what its ``load()`` says. Raises Unavailable when the machine cannot open one.
+        """
         ...
 
     def fresh(self, role: Role, *, name: str | None = None) -> Worker:

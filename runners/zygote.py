@@ -1,0 +1,87 @@
+"""A preloaded parent: imports torch and triton once, then forks one supervisor per run.
+
+Started by the client with an allow-listed environment, so that no descendant's ``/proc/self/environ`` holds a secret.
+It never touches CUDA and never runs foreign code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import sys
+import traceback
+
+import msgspec
+
+from runners.channel import Channel, ChannelClosed, ChannelError
+from runners.contract import RunRequest
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """What the zygote says once it is ready to fork."""
+
+    pid: int
+    python: str
+    torch: str
+    triton: str
+
+
+def main(control_fd: int, interpreted: bool) -> None:
+    """Serve until the console hangs up."""
+    import socket
+
+    import torch
+
+    torch.set_num_threads(1)
+    from runners.frameworks import preload
+
+    preload("torch", interpreted)
+    triton_version = ""
+    if sys.platform == "linux":
+        with contextlib.suppress(ImportError):
+            preload("triton", interpreted)
+            import triton
+
+            triton_version = triton.__version__
+    from runners import supervisor
+
+    control = Channel(socket.socket(fileno=control_fd), accept_fds=True)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are reaped by the kernel
+    gc.collect()
+    gc.freeze()
+    python = ".".join(map(str, sys.version_info[:3]))
+    control.send(msgspec.json.encode(Hello(os.getpid(), python, torch.__version__, triton_version)))
+    while True:
+        try:
+            message = control.receive()
+        except (ChannelClosed, ChannelError):
+            return
+        fds = control.take_fds()
+        if os.fork() == 0:
+            _supervise(supervisor, message, control, fds, interpreted)
+        for fd in fds:
+            os.close(fd)
+
+
+def _supervise(supervisor: object, message: bytes, control: Channel, fds: list[int], interpreted: bool) -> None:
+    import socket
+
+    code = 70
+    try:
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        control.close()
+        events = Channel(socket.socket(fileno=fds[0]))
+        request = msgspec.json.decode(message, type=RunRequest)
+        supervisor.Supervisor(request, events, interpreted).run()  # type: ignore[attr-defined]
+        code = 0
+    except BaseException:  # noqa: BLE001 - the last frame of a forked child
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2] == "interpreted")
