@@ -43,6 +43,9 @@ def lock_folder() -> Path:
     return Path("/tmp/kernel-review-locks")  # noqa: S108 - one name for all users is the point; links are refused
 
 
+FOLDER = lock_folder()
+
+
 @contextmanager
 def shared(
     describe: str, on_wait: Callable[[str], None] | None = None, *, folder: Path | None = None
@@ -67,13 +70,13 @@ def exclusive(
 
 def holders(*, folder: Path | None = None) -> tuple[str, ...]:
     """Who holds the lock or is next, in words (``ann (pid 12): timing of x``), those who want it alone first."""
-    return tuple(text for _, text in _read_holders(folder or lock_folder()))
+    return tuple(text for _, text in _read_holders(folder or FOLDER))
 
 
 @contextmanager
 def _held(describe: str, on_wait: Callable[[str], None] | None, folder: Path | None, kind: int) -> Iterator[None]:
-    where = folder or lock_folder()
-    _prepare(where)
+    where = folder or FOLDER
+    prepare(where)
     with ExitStack() as inside:
         with ExitStack() as passing:
             passing.enter_context(_flocked(where, "turnstile", fcntl.LOCK_EX, on_wait))
@@ -84,11 +87,14 @@ def _held(describe: str, on_wait: Callable[[str], None] | None, folder: Path | N
         yield
 
 
-def _prepare(folder: Path) -> None:
-    """Make the folder, or make sure that it is one that all may use. The umask must not shut others out."""
+def prepare(folder: Path = FOLDER) -> None:
+    """Make the folder, or make sure that it is one; a sandbox that lets a process lock needs it to exist before.
+
+    Raises LockError.
+    """
     try:
         folder.mkdir(mode=0o700)
-        folder.chmod(_FOR_ALL)
+        folder.chmod(_FOR_ALL)  # apart from mkdir, so that no umask shuts others out
     except FileExistsError:
         pass
     except OSError as error:
