@@ -1,0 +1,271 @@
+"""The app: what all screens share, and the only place where threads report back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from textual.app import App
+from textual.binding import Binding
+
+
+from console.screens.base import ConsoleScreen
+from console.screens.palette import PaletteScreen
+from console.screens.prompts import Confirm
+from console.screens.queue import QueueScreen
+from console.view.spans import BLANK, Line, Span, Tone
+from console.widgets._textual_hacks import survive_hangup, tolerate_input
+from console.widgets.background import in_background
+from console.widgets.bindings import bindings_for
+from console.widgets.tones import THEME_NAMES, THEMES, Paint, paint_for
+
+if TYPE_CHECKING:
+    from console.config import Config
+    from console.drafts import Drafts
+    from console.exchange import Exchange
+    from console.exchange.model import Snapshot
+    from console.runs import Runs
+
+T = TypeVar("T")
+
+RUN_TICK = 0.2
+"""Seconds between two repaints for runs: progress comes in bursts, and the terminal may be far away."""
+
+
+class ConsoleApp(App[int], inherit_bindings=False):
+    """The console on one exchange."""
+
+    SCOPE: ClassVar[str] = "app"
+    BINDINGS: ClassVar[list[Binding]] = bindings_for("app")  # type: ignore[assignment]
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { background: $background; color: $foreground; scrollbar-size: 0 0; }
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        config: Config,
+        runs: Runs,
+        drafts: Drafts,
+        *,
+        first: Future[Snapshot] | None = None,
+    ) -> None:
+        tolerate_input()
+        survive_hangup(lambda: self.call_later(self._ended_by, signal.SIGHUP))
+        super().__init__()
+        self.exchange, self.config, self.runs, self.drafts = exchange, config, runs, drafts
+        self.snapshot: Snapshot | None = None
+        self.fetched: Line = (Span("not fetched yet", "dim"),)
+        self.said: Line = BLANK
+        self.moved: set[str] = set()
+        self._first = first
+        self._changed: set[str] = set()
+        self._changed_lock = threading.Lock()
+        self._ticking = False
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = self._theme_name(config.theme)
+        self._paint: tuple[str, Paint] | None = None
+
+    def _theme_name(self, wish: str) -> str:
+        name = THEME_NAMES.get(wish, wish)
+        return name if name in self.available_themes else "review-dark"
+
+    @property
+    def paint(self) -> Paint:
+        """Styles of the theme that is on."""
+        if self._paint is None or self._paint[0] != self.theme:
+            theme = self.get_theme(self.theme) or THEMES[0]
+            no_color = bool(os.environ.get("NO_COLOR"))
+            self._paint = (self.theme, paint_for(theme, self.console.color_system, no_color=no_color))
+        return self._paint[1]
+
+    def on_mount(self) -> None:
+        """Show the queue, then ask the remote."""
+        self._catch_signals()
+        self.runs.subscribe(self._run_changed)
+        self.queue = QueueScreen()
+        self.push_screen(self.queue)
+        if self._first is not None and self._first.done() and self._first.exception() is None:
+            self._read(self._first.result())
+            self.fetch()
+        else:
+            self.work(self._first_snapshot, then=self._read_first)
+
+    def _first_snapshot(self) -> Snapshot:
+        return self._first.result() if self._first is not None else self.exchange.snapshot()
+
+    def _read_first(self, snapshot: Snapshot) -> None:
+        self._read(snapshot)
+        self.fetch()
+
+    # ---- threads
+
+    def work(
+        self,
+        work: Callable[[], T],
+        *,
+        then: Callable[[T], object],
+        failed: Callable[[BaseException], object] | None = None,
+        group: str = "default",
+        exclusive: bool = False,
+    ) -> None:
+        """Do something slow in a thread; what goes wrong is said in the message line."""
+        in_background(self, work, then=then, failed=failed or self.say_error, group=group, exclusive=exclusive)
+
+    def _run_changed(self, key: str) -> None:
+        """Called from runner threads: note the key, and wake the event loop once."""
+        with self._changed_lock:
+            self._changed.add(key)
+            wake, self._ticking = not self._ticking, True
+        if wake:
+            self.call_later(self._tick_soon)
+
+    def _tick_soon(self) -> None:
+        self.set_timer(RUN_TICK, self._tick)
+
+    def _tick(self) -> None:
+        with self._changed_lock:
+            keys, self._changed = frozenset(self._changed), set()
+            self._ticking = False
+        for screen in self.screen_stack:
+            if isinstance(screen, ConsoleScreen) and screen.is_mounted:
+                screen.runs_changed(keys)
+                screen.refresh_bars()
+
+    # ---- the exchange
+
+    def reread(self, then: Callable[[], object] | None = None) -> None:
+        """Read the exchange again."""
+
+        def got(snapshot: Snapshot) -> None:
+            self._read(snapshot)
+            if then is not None:
+                then()
+
+        self.work(self.exchange.snapshot, then=got, group="snapshot", exclusive=True)
+
+    def _read(self, snapshot: Snapshot) -> None:
+        if self.snapshot is not None:
+            before = {one.key: one.revision for one in self.snapshot.submissions}
+            self.moved |= {
+                one.key for one in snapshot.submissions if before.get(one.key, one.revision) != one.revision
+            }
+        self.snapshot = snapshot
+        for screen in self.screen_stack:
+            if isinstance(screen, ConsoleScreen) and screen.is_mounted:
+                screen.snapshot_changed()
+                screen.refresh_bars()
+
+    def fetch(self) -> None:
+        """Ask the remote in the background."""
+        self.fetched = (Span("fetching", "dim"),)
+        self.refresh_bars()
+        self.work(self.exchange.fetch, then=self._fetched, failed=self._not_fetched, group="fetch", exclusive=True)
+
+    def _fetched(self, changed: bool) -> None:
+        self.fetched = (Span("fetched", "dim"),)
+        if changed:
+            self.reread()
+        self.refresh_bars()
+
+    def _not_fetched(self, error: BaseException) -> None:
+        from console.errors import words
+
+        self.fetched = (Span("! not fetched", "warn"),)
+        self.say(f"fetch: {words(error)}", "warn")
+
+    # ---- messages
+
+    def say(self, text: str, tone: Tone = "text") -> None:
+        """Put a message into the message line, where it stays until the next key."""
+        from console.exchange.text import visible
+
+        self.said = (Span(visible(" ".join(text.split())), tone),) if text else BLANK
+        self.refresh_bars()
+
+    def say_error(self, error: BaseException) -> None:
+        """Say what went wrong, in the words of the one place that has them."""
+        from console.errors import words
+
+        self.say(words(error), "bad")
+
+    def hush(self) -> None:
+        """The message has been read."""
+        if self.said:
+            self.said = BLANK
+            self.refresh_bars()
+
+    def refresh_bars(self) -> None:
+        """Header and message line of the screen on top, or of the one under a question."""
+        for screen in reversed(self.screen_stack):
+            if isinstance(screen, ConsoleScreen):
+                screen.refresh_bars()
+                return
+
+    async def on_event(self, event: object) -> None:
+        """A key is also the sign that the last message was read."""
+        from textual.events import Event, Key
+
+        if isinstance(event, Key):
+            self.hush()
+        assert isinstance(event, Event)
+        await super().on_event(event)
+
+    # ---- the registry's scope "app"
+
+    def action_help(self) -> None:
+        """Every key."""
+        if not isinstance(self.screen, PaletteScreen):
+            self.push_screen(PaletteScreen(self.screen, only_live=False))
+
+    def action_palette(self) -> None:
+        """Actions by name."""
+        if not isinstance(self.screen, PaletteScreen):
+            self.push_screen(PaletteScreen(self.screen, only_live=True))
+
+    def action_back(self) -> None:
+        """One screen back; the queue is the last."""
+        if isinstance(self.screen, QueueScreen):
+            self.say("this is the queue: Q quits")
+        elif len(self.screen_stack) > 1:
+            self.pop_screen()
+
+    def action_leave(self) -> None:
+        """Quit, but not over the head of a run."""
+        active = self.runs.active()
+        if not active:
+            self.exit(0)
+            return
+        word = "run is" if active == 1 else "runs are"
+        self.push_screen(
+            Confirm(f"{active} {word} active. Quit and cancel?", "cancel and quit"),
+            lambda yes: self.exit(0) if yes else None,
+        )
+
+    def action_redraw(self) -> None:
+        """Paint everything again."""
+        self.refresh(repaint=True, layout=True)
+        self.screen.refresh(repaint=True, layout=True)
+
+    # ---- the end
+
+    def _catch_signals(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        for one in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(one, self._ended_by, one)
+
+    def _ended_by(self, which: signal.Signals) -> None:
+        """Drafts are on disk already, after every change; what is left is to give the terminal back."""
+        self.exit(128 + which)
+
+

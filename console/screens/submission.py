@@ -1,0 +1,111 @@
+"""What can be done with the submission at hand, in the queue and in a review alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from console.exchange.text import visible
+from console.screens.base import ConsoleScreen
+from console.screens.prompts import Tell, reason_prompt
+from console.view.panels import explain
+from console.widgets.bindings import bindings_for
+from runners.evidence import Finding
+
+if TYPE_CHECKING:
+    from console.exchange.model import Mark, Published, Submission, Task
+
+
+class SubmissionScreen(ConsoleScreen, inherit_bindings=True):
+    """A screen on which one submission is current."""
+
+    SCOPES: ClassVar[tuple[str, ...]] = ("submission",)
+    BINDINGS = bindings_for("submission")  # type: ignore[assignment]
+
+    def current_submission(self) -> Submission | None:
+        """The submission that the keys mean."""
+        raise NotImplementedError
+
+    def current_finding(self) -> Finding | None:
+        """The finding that the keys mean."""
+        raise NotImplementedError
+
+    def current_task(self, submission: Submission) -> Task | None:
+        """The submission's task, when it can be run."""
+        snapshot = self.console_app.snapshot
+        return snapshot.tasks.get(submission.task) if snapshot is not None else None
+
+    def start_run(self, submission: Submission, *, fresh: bool = False) -> str:
+        """Queue a run; the answer is why it was not queued, or nothing."""
+        task = self.current_task(submission)
+        problem = submission.problem or (task.problem if task is not None else "no such task")
+        if task is None or task.spec is None or problem:
+            return f"{submission.key} cannot be run: {problem or 'its task has no task.toml'}"
+        self.console_app.runs.start(task, submission, fresh=fresh)
+        return ""
+
+    def _run(self, *, fresh: bool) -> None:
+        submission = self.current_submission()
+        if submission is None:
+            self.console_app.say("no submission here")
+            return
+        refused = self.start_run(submission, fresh=fresh)
+        self.console_app.say(refused or f"{submission.key}: queued", "warn" if refused else "dim")
+
+    def action_run(self) -> None:
+        """Run the panels."""
+        self._run(fresh=False)
+
+    def action_run_fresh(self) -> None:
+        """Run the panels whatever is stored."""
+        self._run(fresh=True)
+
+    def action_cancel(self) -> None:
+        """Cancel the run."""
+        submission = self.current_submission()
+        if submission is not None:
+            self.console_app.runs.cancel(submission.key)
+
+    def action_wants_review(self) -> None:
+        """Mark for a person."""
+        self._mark("wants-review")
+
+    def action_reject(self) -> None:
+        """Mark as rejected."""
+        self._mark("reject")
+
+    def action_environment(self) -> None:
+        """Mark as a fault of the machine."""
+        self._mark("environment")
+
+    def _mark(self, mark: Mark) -> None:
+        submission = self.current_submission()
+        if submission is None:
+            return
+        reason_prompt(
+            self.console_app,
+            f"mark {visible(submission.key)} as {mark}: why?",
+            lambda reason: self._publish_mark(submission, mark, reason),
+        )
+
+    def _publish_mark(self, submission: Submission, mark: Mark, reason: str) -> None:
+        from console.grading.triage import triage_file, triage_message
+
+        app = self.console_app
+        grader = app.exchange.grader.slug
+        files = triage_file(submission.task, submission.name, mark, reason, grader, submission.tree)
+        message = triage_message(submission.task, submission.name, mark, reason)
+
+        def done(published: Published) -> None:
+            app.say(f"{submission.key}: {mark}, pushed to {published.pushed_to}", "good")
+            app.reread()
+
+        app.say(f"{submission.key}: {mark}, committing", "dim")
+        app.work(lambda: app.exchange.publish(files, message, lambda _text: None), then=done, group="publish")
+
+    def action_explain(self) -> None:
+        """What the finding means."""
+        finding = self.current_finding()
+        if finding is None:
+            self.console_app.say("no finding here")
+            return
+        self.console_app.push_screen(Tell(visible(finding.id), explain(finding)))
