@@ -123,9 +123,13 @@ def format_review(review: Review) -> str:
         document.add("criteria", _tables([_criterion_table(criterion) for criterion in review.criteria]))
     if review.overruled:
         document.add("overruled", _tables([{"code": one.code, "reason": one.reason} for one in review.overruled]))
-    front = _NOT_IN_TOML.sub(lambda match: f"\\u{ord(match.group()):04x}", tomlkit.dumps(document))
-    lines = [line for line in front.split("\n") if line]
+    lines = [line for line in escape_front(tomlkit.dumps(document)).split("\n") if line]
     return "\n".join([FENCE, *lines, FENCE, review.body]).rstrip("\n") + "\n"
+
+
+def escape_front(toml: str) -> str:
+    """TOML of basic strings in which characters that a terminal obeys stand as escapes; it means the same."""
+    return _NOT_IN_TOML.sub(lambda match: f"\\u{ord(match.group()):04x}", toml)
 
 
 def _criterion_table(criterion: CriterionScore) -> dict[str, Any]:
