@@ -1,0 +1,1 @@
+"""The headless twin: one module a verb, each with ``arguments(parser)`` and ``run(args)``; they import lazily."""

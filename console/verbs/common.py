@@ -1,0 +1,163 @@
+"""What verbs share: opening an exchange, finding submissions, running panels to their end."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import queue
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from console.config import Config, state_dir
+from console.errors import UsageError, words
+from console.exchange.errors import GitRefused
+from console.verbs.output import tell
+from runners.findings import PANELS, PanelName
+
+if TYPE_CHECKING:
+    from console.exchange import Exchange
+    from console.exchange.model import Snapshot, Submission, Task
+    from console.runs import Runs, RunState
+    from runners.contract import Device
+
+_HEARTBEAT_S = 0.5
+
+
+def open_exchange(args: argparse.Namespace, config: Config) -> Exchange:
+    """The exchange that ``--exchange`` names, else the configured one, else the repository around us; news fetched."""
+    from console.exchange import Exchange
+
+    where = args.exchange or _default_exchange(config)
+    exchange = Exchange.open(where, trust=args.trust, grader=config.grader)
+    if not args.no_fetch:
+        try:
+            exchange.fetch()
+        except GitRefused as error:
+            tell(f"not fetched, showing what is here: {words(error)}")
+    return exchange
+
+
+def _default_exchange(config: Config) -> str:
+    from pathlib import Path
+
+    here = Path.cwd()
+    inside = any((folder / ".git").exists() for folder in (here, *here.parents))
+    return config.exchange if config.exchange and not inside else "."
+
+
+def require_trust(exchange: Exchange) -> None:
+    """Raises UsageError where running would execute code of a place that the grader has not trusted."""
+    if exchange.needs_trust:
+        raise UsageError(f"{exchange.name}: runs execute its reference.py; say --trust once to allow that")
+
+
+def find(snapshot: Snapshot, patterns: Sequence[str]) -> list[Submission]:
+    """The submissions that match, in the snapshot's order. Raises UsageError for a pattern that matches nothing."""
+    wanted: set[str] = set()
+    for pattern in patterns:
+        keys = [one.key for one in snapshot.submissions]
+        found = [pattern] if pattern in keys else [key for key in keys if fnmatchcase(key, pattern)]
+        if not found:
+            near = difflib.get_close_matches(pattern, [*keys, *(f"{task}/*" for task in snapshot.tasks)], n=1)
+            raise UsageError(f"no submission matches {pattern!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        wanted.update(found)
+    return [one for one in snapshot.submissions if one.key in wanted]
+
+
+def find_one(snapshot: Snapshot, pattern: str) -> Submission:
+    """The one submission that matches. Raises UsageError for none and for several."""
+    found = find(snapshot, [pattern])
+    if len(found) > 1:
+        raise UsageError(f"{pattern!r} matches {len(found)} submissions; name one")
+    return found[0]
+
+
+def task_of(snapshot: Snapshot, submission: Submission) -> Task:
+    """The submission's task. Raises UsageError where the exchange has none of that name."""
+    task = snapshot.tasks.get(submission.task)
+    if task is None:
+        raise UsageError(f"{submission.key}: the exchange has no task {submission.task!r}")
+    return task
+
+
+def panel_names(text: str) -> tuple[PanelName, ...]:
+    """``build,correctness`` as panels, in the order of the screen. Raises ArgumentTypeError."""
+    asked = {name.strip() for name in text.split(",")}
+    unknown = sorted(asked.difference(PANELS))
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no panel is called {unknown[0]!r}; there are {', '.join(PANELS)}")
+    return tuple(name for name in PANELS if name in asked)
+
+
+def run_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say how panels run."""
+    parser.add_argument("--python", metavar="PATH", help="the Python that runs candidates")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="where candidates run")
+    parser.add_argument("--unsafe", action="store_true", help="run even below the sandbox floor")
+
+
+@contextlib.contextmanager
+def runs_on(
+    exchange: Exchange,
+    config: Config,
+    *,
+    python: str | None = None,
+    device: Device | None = None,
+    unsafe: bool = False,
+    panels: tuple[PanelName, ...] = PANELS,
+) -> Iterator[Runs]:
+    """Runs of an exchange; however the block ends, they and their processes end with it."""
+    from runners.store import EvidenceStore
+
+    from console.runs import Runs
+
+    runs = Runs(
+        exchange,
+        store=EvidenceStore(state_dir() / "evidence"),
+        python=python or config.runner.python,
+        device=device or config.runner.device or "cpu",
+        panels=panels,
+        unsafe=unsafe,
+        workers=config.runner.workers,
+    )
+    try:
+        yield runs
+    finally:
+        runs.close()
+
+
+def follow(
+    runs: Runs, pairs: Sequence[tuple[Task, Submission]], *, fresh: bool = False, replay: tuple[int, ...] = ()
+) -> Iterator[RunState]:
+    """Run submissions and yield each one's state as it ends; progress goes to stderr."""
+    changed: queue.SimpleQueue[str] = queue.SimpleQueue()
+    runs.subscribe(changed.put)
+    waiting = {submission.key: "" for _, submission in pairs}
+    for task, submission in pairs:
+        runs.start(task, submission, fresh=fresh, replay=replay)
+    while waiting:
+        try:
+            keys = [changed.get(timeout=_HEARTBEAT_S)]
+        except queue.Empty:
+            keys = list(waiting)
+        for key in keys:
+            if key not in waiting:
+                continue
+            state = runs.state(key)
+            if state.phase in ("done", "failed", "cancelled"):
+                del waiting[key]
+                yield state
+                continue
+            stage = _stage(state)
+            if stage and stage != waiting[key]:
+                waiting[key] = stage
+                tell(f"{key}: {stage}")
+
+
+def _stage(state: RunState) -> str:
+    """What a run does now, in a word that changes rarely enough for a log."""
+    if state.message:
+        return state.message
+    return next((name for name, view in state.panels.items() if view.status == "running"), "")
