@@ -44,8 +44,8 @@ class Arena:
     """The judge's side: allocates regions in segments and hands each new segment to ``share``.
 
     ``share(number, size, fd)`` must pass the descriptor on at once; it is closed afterwards. ``unshare(number)`` tells
-    that a segment is gone. ``limit`` bounds the bytes in use; segments are numbered from ``first`` + 1, so that two arenas
-    can share one channel.
+    that a segment is gone. ``limit`` bounds the bytes in use; segments are numbered from ``first`` + 1, so that two
+    arenas can share one channel.
     """
 
     def __init__(
@@ -142,29 +142,29 @@ def storage_span(tensor: torch.Tensor) -> int:
     if tensor.numel() == 0:
         return 0
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return (tensor.storage_offset() + last + 1) * tensor.element_size()
+    return int(tensor.storage_offset() + last + 1) * tensor.element_size()
 
 
 def raw_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """The bytes of ``tensor``'s storage up to :func:`storage_span`, in place, as uint8."""
     span = storage_span(tensor)
     flat = torch.empty(0, dtype=torch.uint8)
-    return flat.set_(tensor.untyped_storage(), 0, (span,), (1,))  # type: ignore[call-overload, no-any-return]
+    return flat.set_(tensor.untyped_storage(), 0, (span,), (1,))
 
 
 def over_bytes(
     data: torch.Tensor, dtype: torch.dtype, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> torch.Tensor:
-    """A tensor that looks at the uint8 tensor ``data`` in place; ``strides`` and ``offset`` in elements of ``dtype``."""
+    """A tensor that looks at the uint8 tensor ``data`` in place; ``strides`` and ``offset`` count elements."""
     storage = data.untyped_storage()
     first = data.storage_offset()
     if first % dtype.itemsize:
         raise ValueError("the bytes are not aligned to the dtype")
     flat = torch.empty(0, dtype=dtype)
-    return flat.set_(storage, first // dtype.itemsize + offset, shape, strides)  # type: ignore[call-overload, no-any-return]
+    return flat.set_(storage, first // dtype.itemsize + offset, shape, strides)
 
 
 def private_copy(tensor: torch.Tensor) -> torch.Tensor:
     """A copy with the same strides and storage offset, whose storage nobody else has."""
     data = raw_bytes(tensor).clone()
-    return over_bytes(data, tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+    return over_bytes(data, tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), int(tensor.storage_offset()))

@@ -21,7 +21,7 @@ import msgspec
 import torch
 
 from runners.channel import Channel, ChannelClosed
-from runners.frameworks import FrameworkHooks, hooks_for
+from runners.frameworks import FrameworkHooks, hooks_for, sites
 from runners.frameworks.loading import diagnose, load_entry
 from runners.protocol import (
     MAX_REPORTS,
@@ -86,7 +86,7 @@ class Memory:
         if strides is None:
             strides = tuple(torch.empty(shape, device="meta").stride())
         made = torch.empty(0, dtype=kind)
-        return made.set_(flat.untyped_storage(), offset, shape, strides)  # type: ignore[call-overload, no-any-return]
+        return made.set_(flat.untyped_storage(), offset, shape, strides)
 
 
 def named_outputs(result: Any) -> dict[str, Any]:
@@ -253,6 +253,7 @@ class Candidate:
     ) -> tuple[Any, tuple[WireReport, ...]]:
         with self._hooks.watch(arguments, options, self._beat) as reports:
             result = entry(*arguments.values())
+            reports.returned(named_outputs(result))
         return result, tuple(_wire(report) for report in reports[:MAX_REPORTS])
 
 
@@ -285,6 +286,7 @@ def serve(plan: ProcessPlan, channel: Channel, heartbeat_fd: int, dump_fd: int) 
         import signal
 
         faulthandler.register(signal.SIGUSR2, dump, all_threads=True, chain=False)
+    sites.set_folder(Path(plan.folder))
     hooks = hooks_for(plan.framework)
     hooks.install(plan.device, plan.interpreted)
     heartbeat = mmap.mmap(heartbeat_fd, mmap.PAGESIZE)

@@ -28,7 +28,7 @@ from runners.evidence import (
     settle_panel,
 )
 from runners.findings import PANELS, PanelName
-from runners.protocol import Close, Emit, FromSupervisor, Inspect, NotOpened, Open, Opened, Seen, clip
+from runners.protocol import Close, Emit, FromSupervisor, Inspect, NotOpened, Open, Opened, Seen, Signal, clip
 from runners.reference import Reference, ReferenceError
 from runners.session import Report, Role, Unavailable
 from runners.timing import lock
@@ -146,11 +146,12 @@ class RunSession:
             seed=int.from_bytes(os.urandom(4), "little"),
             inspect=lambda: asked(Inspect),
             end=lambda: asked(Close),
+            signal_process=lambda what: self._ask(Signal(number, what)),
         )
         self._workers.append(worker)
         return worker
 
-    def _ask(self, message: Open | Inspect | Close) -> FromSupervisor:
+    def _ask(self, message: Open | Inspect | Close | Signal) -> FromSupervisor:
         self._channel.send(_encode(message))
         return _decode(self._channel.receive(SUPERVISOR_S))
 

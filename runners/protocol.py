@@ -172,13 +172,20 @@ class Close(msgspec.Struct, frozen=True, tag="close"):
     process: int
 
 
+class Signal(msgspec.Struct, frozen=True, tag="signal"):
+    """Stop a process (answered by Standing once it stands still), let it go on, or have it dump its stack."""
+
+    process: int
+    what: Literal["stop", "continue", "dump"]
+
+
 class Emit(msgspec.Struct, frozen=True, tag="emit"):
     """Pass an event on to the console. Has no reply."""
 
     event: bytes
 
 
-ToSupervisor = Open | Inspect | Close | Emit
+ToSupervisor = Open | Inspect | Close | Signal | Emit
 
 # ---- supervisor to judge ---------------------------------------------------------------------------------------
 
@@ -213,7 +220,13 @@ class Seen(msgspec.Struct, frozen=True, tag="seen"):
     """Descendants that were still alive after the process was ended: 0 unless something is very wrong."""
 
 
-FromSupervisor = Opened | NotOpened | Seen
+class Standing(msgspec.Struct, frozen=True, tag="standing"):
+    """The answer to a signal; ``still`` says whether the process stands still."""
+
+    still: bool
+
+
+FromSupervisor = Opened | NotOpened | Seen | Standing
 
 
 class ProcessPlan(msgspec.Struct, frozen=True):

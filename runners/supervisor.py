@@ -33,7 +33,6 @@ from runners.contract import RunEnded, RunRequest
 from runners.evidence import Evidence, PanelResult, SubmissionRef, TaskRef, not_checked
 from runners.findings import PANELS
 from runners.protocol import (
-    Close,
     Emit,
     FromSupervisor,
     Inspect,
@@ -42,10 +41,12 @@ from runners.protocol import (
     Opened,
     ProcessPlan,
     Seen,
+    Signal,
+    Standing,
     ToSupervisor,
     clip,
 )
-from runners.timing.lock import FOLDER as LOCK_FOLDER
+from runners.timing import lock
 
 TICK_S = 0.05
 OUTPUT_KEPT_BYTES = 64 * 1024
@@ -53,6 +54,8 @@ OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
 PROCESS_LIMIT = 128
 """Descendants of one process under the compiler profile; a parallel build needs tens."""
 SETUP_S = 20.0
+STOP_S = 0.5
+"""How long a process may take to stand still; it takes microseconds unless the kernel is in a long call."""
 JUDGE_SILENCE_S = 900.0
 """A judge that says nothing for so long is stuck in the task's own code."""
 
@@ -74,6 +77,7 @@ class _Process:
     output: bytearray = field(default_factory=bytearray)
     output_bytes: int = 0
     peak_bytes: int = 0
+    measure_at: float = 0.0
     ended_for: str = ""
     status: int | None = None
     left: int = 0
@@ -179,8 +183,9 @@ class Supervisor:
             self._read_output(process)
         if process.pidfd in ready:
             self._reap(process)
-        if process.status is None:
+        if process.status is None and time.monotonic() >= process.measure_at:
             used = sandbox.tree_memory(process.pid)
+            process.measure_at = time.monotonic() + TICK_S
             process.peak_bytes = max(process.peak_bytes, used)
             if used > self._request.task.limits.memory_mib << 20:
                 self._kill(process, "memory")
@@ -201,8 +206,9 @@ class Supervisor:
             process = self._processes[message.process]
             self._wait(process, 5.0)
             reply = process.seen()
+        elif isinstance(message, Signal):
+            reply = self._signal(self._processes[message.process], message.what)
         else:
-            assert isinstance(message, Close)
             process = self._processes.pop(message.process)
             self._finish(process)
             reply = process.seen()
@@ -210,6 +216,21 @@ class Supervisor:
             channel.send(_encode(reply), fds)
         for fd in fds:
             os.close(fd)
+
+    def _signal(self, process: _Process, what: str) -> Standing:
+        number = {"stop": signal.SIGSTOP, "continue": signal.SIGCONT, "dump": signal.SIGUSR2}[what]
+        if process.status is None:
+            os.kill(process.pid, number)
+        deadline = time.monotonic() + STOP_S
+        while what == "stop" and process.status is None and time.monotonic() < deadline:
+            pid, status = os.waitpid(process.pid, os.WNOHANG | os.WUNTRACED)
+            if pid and os.WIFSTOPPED(status):
+                return Standing(True)
+            if pid:
+                process.status = status
+            elif process.listener is not None:
+                self._note_refusals(process)  # a call that waits for its answer cannot be stopped
+        return Standing(process.status is not None)
 
     # ---- one process -------------------------------------------------------------------------------------------
 
@@ -299,9 +320,10 @@ class Supervisor:
         sandbox.restrict(
             sandbox.Profile.JUDGE,
             read=(*sandbox.readable_paths(), Path(request.task_dir), Path(request.submission_dir)),
-            write=(scratch, LOCK_FOLDER),
+            write=(scratch, lock.FOLDER),
             memory_mib=request.task.limits.memory_mib * 2,
             cpu_seconds=3600,
+            unsafe=request.unsafe,
         )
         judge.judge(request, channel, self._interpreted)
 
@@ -362,7 +384,7 @@ class Supervisor:
             return f"a process did not get ready: {error}"
         if data != b"ready":
             return "a process could not be closed in."
-        process.listener = sandbox.Listener(fds[0]) if fds else None
+        process.listener = sandbox.Listener(fds[0], process.pid) if fds else None
         return ""
 
     def _be_process(
@@ -379,19 +401,15 @@ class Supervisor:
         _settle(scratch, plan.threads)
         os.sched_setaffinity(0, cpus)
         limits = self._request.task.limits
-        fd: int | None = None
-        try:
-            fd = sandbox.restrict(
-                profile,
-                read=(*sandbox.readable_paths(), Path(plan.folder)),
-                write=(scratch,),
-                memory_mib=limits.memory_mib,
-                cpu_seconds=int(limits.wall_seconds * 20) + 60,
-                devices=_gpu_devices() if plan.device == "cuda" else (),
-            )
-        except OSError:
-            if not self._request.unsafe:
-                raise
+        fd = sandbox.restrict(
+            profile,
+            read=(*sandbox.readable_paths(), Path(plan.folder)),
+            write=(scratch,),
+            memory_mib=limits.memory_mib,
+            cpu_seconds=int(limits.wall_seconds * 20) + 60,
+            devices=_gpu_devices() if plan.device == "cuda" else (),
+            unsafe=self._request.unsafe,
+        )
         socket.send_fds(setup, [b"ready"], [fd] if fd is not None else [])
         if fd is not None:
             os.close(fd)

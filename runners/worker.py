@@ -11,7 +11,7 @@ import struct
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import torch
@@ -50,8 +50,8 @@ from runners.session import Batch, Call, Failure, Mutation, OutputSpec, Report, 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(FromProcess).decode
 
-STOP_WAIT_S = 0.5
-"""How long to wait for a stopped process to stand still; it takes microseconds unless the kernel is in a long call."""
+DUMP_S = 0.05
+"""How long faulthandler may take to write the stacks; its handler runs in signal context, at once."""
 SLICE_S = 0.25
 """How often the heartbeat is read while a batch runs."""
 PROGRESS_SHARE = 0.25
@@ -60,6 +60,7 @@ PROGRESS_SHARE = 0.25
 _FRAME = re.compile(r'^  File "([^"\n]{1,400})", line (\d{1,9})', re.MULTILINE)
 
 _Reply = TypeVar("_Reply")
+SignalName = Literal["stop", "continue", "dump"]
 
 
 class _Gone(Exception):
@@ -88,7 +89,7 @@ class SharedSlot:
 
 
 class ProcessWorker:
-    """Talks to one process. ``inspect`` and ``end`` ask the supervisor what became of it, or to end it."""
+    """Talks to one process. ``inspect``, ``end`` and ``signal_process`` ask the supervisor, its parent."""
 
     def __init__(
         self,
@@ -104,6 +105,7 @@ class ProcessWorker:
         seed: int,
         inspect: Callable[[], Seen],
         end: Callable[[], Seen],
+        signal_process: Callable[[SignalName], object],
     ) -> None:
         self._pid = pid
         self._channel = channel
@@ -113,7 +115,7 @@ class ProcessWorker:
         self._folder = folder
         self._inplace = frozenset(inplace)
         self._wall = wall_seconds
-        self._inspect, self._end = inspect, end
+        self._inspect, self._end, self._signal = inspect, end, signal_process
         self._loaded: Failure | None = None
         self._was_loaded = False
         self._failure: Failure | None = None
@@ -164,7 +166,7 @@ class ProcessWorker:
                     self._inputs.bytes_of(region).copy_(raw_bytes(value))
                 offset = value.storage_offset() if region.size else 0
                 dtype = str(value.dtype).removeprefix("torch.")
-                arguments.append(TensorArg(name, region, dtype, tuple(value.shape), tuple(value.stride()), offset))
+                arguments.append(TensorArg(name, region, dtype, tuple(value.shape), tuple(value.stride()), int(offset)))
             else:
                 arguments.append(PlainArg(name, value))
         self._tell(Define(slot.number, tuple(arguments)))
@@ -322,9 +324,8 @@ class ProcessWorker:
         return int(value)
 
     def _timed_out(self, limit: float, since_beat: float) -> Failure:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGUSR2)
-        time.sleep(0.05)
+        self._signal("dump")
+        time.sleep(DUMP_S)
         place, stack = self._stack()
         if since_beat < limit * PROGRESS_SHARE and self._beat() > 1:
             failure = Failure(
@@ -420,20 +421,20 @@ class ProcessWorker:
         outputs: dict[str, torch.Tensor] = {}
         untouched: dict[str, torch.Tensor] = {}
         broken: list[str] = []
-        for region in regions:
-            dtype = getattr(torch, region.dtype)
-            data = self._results.bytes_of(region.region).clone() if region.region.size else None
-            strides = tuple(torch.empty(region.shape, device="meta").stride())
-            outputs[region.name] = (
-                torch.empty(region.shape, dtype=dtype)
+        for output in regions:
+            dtype = getattr(torch, output.dtype)
+            data = self._results.bytes_of(output.region).clone() if output.region.size else None
+            strides = tuple(torch.empty(output.shape, device="meta").stride())
+            outputs[output.name] = (
+                torch.empty(output.shape, dtype=dtype)
                 if data is None
-                else over_bytes(data, dtype, region.shape, strides, 0)
+                else over_bytes(data, dtype, output.shape, strides, 0)
             )
             if fill is not None and data is not None:
-                untouched[region.name] = _equals_pattern(data, dtype, fill).view(region.shape)
-            if not self._results.intact(region.region):
-                broken.append(region.name)
-                self._results.mend(region.region)
+                untouched[output.name] = _equals_pattern(data, dtype, fill).view(output.shape)
+            if not self._results.intact(output.region):
+                broken.append(output.name)
+                self._results.mend(output.region)
         mutations: list[Mutation] = []
         for name, region in slot.regions.items():
             value = slot.inputs[name]
@@ -441,7 +442,7 @@ class ProcessWorker:
                 if region.size:
                     data = self._inputs.bytes_of(region).clone()
                     shape, strides = tuple(value.shape), tuple(value.stride())
-                    outputs[name] = over_bytes(data, value.dtype, shape, strides, value.storage_offset())
+                    outputs[name] = over_bytes(data, value.dtype, shape, strides, int(value.storage_offset()))
                 else:
                     outputs[name] = value
             elif region.size:
@@ -458,17 +459,11 @@ class ProcessWorker:
 
     def _stop(self) -> None:
         """Stop the process before anything is read: else work is put off until someone looks."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGSTOP)
-            deadline = time.monotonic() + STOP_WAIT_S
-            while time.monotonic() < deadline:
-                state = _state(self._pid)
-                if state in ("T", "t", "Z", "X", ""):
-                    return
+        self._signal("stop")
 
     def _continue(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGCONT)
+        if self._seen is None:
+            self._signal("continue")
 
     # ---- words of the process ----------------------------------------------------------------------------------
 
@@ -509,8 +504,8 @@ def _mutation(name: str, shared: torch.Tensor, value: torch.Tensor) -> Mutation 
     wide = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(width)
     if wide is None:
         return Mutation(name, int((now != mine).sum()) // width + 1, ())
-    before = over_bytes(mine.clone(), wide, shape, strides, value.storage_offset())
-    after = over_bytes(now, wide, shape, strides, value.storage_offset())
+    before = over_bytes(mine.clone(), wide, shape, strides, int(value.storage_offset()))
+    after = over_bytes(now, wide, shape, strides, int(value.storage_offset()))
     changed = (before != after).nonzero()
     if len(changed) == 0:
         return Mutation(name, int((now != mine).sum()) // width + 1, ())
@@ -523,14 +518,6 @@ def _cpu_ns(pid: int) -> int:
         return time.clock_gettime_ns((~pid << 3) | 2)
     except OSError:
         return 0
-
-
-def _state(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read(4096).rsplit(b")", 1)[1].split()[0].decode("ascii")
-    except (OSError, IndexError):
-        return ""
 
 
 def refusal_reports(seen: Seen) -> tuple[Report, ...]:

@@ -45,7 +45,10 @@ def main(control_fd: int, interpreted: bool) -> None:
             import triton
 
             triton_version = triton.__version__
-    from runners import supervisor
+    from runners import sandbox, supervisor
+
+    sandbox.level()  # probed once, known to every fork
+    sandbox.readable_paths()
 
     control = Channel(socket.socket(fileno=control_fd), accept_fds=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are reaped by the kernel
