@@ -1,0 +1,1 @@
+"""Formats, distances and tolerances: the arithmetic behind the correctness panel."""
