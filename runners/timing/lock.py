@@ -92,13 +92,14 @@ def prepare(folder: Path = FOLDER) -> None:
 
     Raises LockError.
     """
-    try:
-        folder.mkdir(mode=0o700)
-        folder.chmod(_FOR_ALL)  # apart from mkdir, so that no umask shuts others out
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise LockError(f"{folder} cannot be made: {error.strerror}") from error
+    if not folder.is_dir():  # looked at first: within a sandbox, making even what is there already is refused
+        try:
+            folder.mkdir(mode=0o700)
+            folder.chmod(_FOR_ALL)  # apart from mkdir, so that no umask shuts others out
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise LockError(f"{folder} cannot be made: {error.strerror}") from error
     try:
         found = folder.lstat()
     except OSError as error:
