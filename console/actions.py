@@ -103,6 +103,7 @@ ACTIONS: tuple[Action, ...] = (
     _a("review", "edit", "e", "editor", "Write the note, or the summary, in $EDITOR.", "Rubric", footer=True),
     _a("preview", "commit", "c ctrl+s", "commit", "Commit this review and push it.", "Commit", footer=True),
     _a("preview", "retry", "r", "retry", "Push again what is committed but was refused.", "Commit", footer=True),
+    _a("preview", "mend", "a", "cite it", "Attach what the problem under the cursor asks for.", "Commit"),
     _a("preview", "jump", "enter", "to problem", "Go to the place of the problem.", "Commit", footer=True),
     _a("help", "run", "enter", "do it", "Do the action under the cursor.", "Help", footer=True),
     _a("form", "submit", "ctrl+s", "done", "Keep what is written.", "Text", footer=True),

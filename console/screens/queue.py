@@ -64,6 +64,11 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         field.cursor_blink = False
         yield field
 
+    def on_mount(self) -> None:
+        """The exchange may have been read already."""
+        super().on_mount()
+        self.snapshot_changed()
+
     @property
     def table(self) -> QueueTable:
         """The rows on screen."""

@@ -157,6 +157,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
                 one.key for one in snapshot.submissions if before.get(one.key, one.revision) != one.revision
             }
         self.snapshot = snapshot
+        self.runs.adopt(snapshot)
         for screen in self.screen_stack:
             if isinstance(screen, ConsoleScreen) and screen.is_mounted:
                 screen.snapshot_changed()

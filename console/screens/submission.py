@@ -88,19 +88,31 @@ class SubmissionScreen(ConsoleScreen, inherit_bindings=True):
         )
 
     def _publish_mark(self, submission: Submission, mark: Mark, reason: str) -> None:
-        from console.grading.triage import triage_file, triage_message
+        from console.exchange.layout import format_triage, triage_path
+        from console.exchange.model import TriageMark
+        from console.grading.text import one_line
 
         app = self.console_app
-        grader = app.exchange.grader.slug
-        files = triage_file(submission.task, submission.name, mark, reason, grader, submission.tree)
-        message = triage_message(submission.task, submission.name, mark, reason)
+        one = TriageMark(
+            task=submission.task,
+            submission=submission.name,
+            mark=mark,
+            reason=one_line(reason),
+            grader=app.exchange.grader.slug,
+            tree=submission.tree,
+        )
+        message = f"triage({submission.key}): {mark}\n\n{one.reason}\n"
+
+        def publish() -> Published:
+            path = triage_path(one.task, one.submission)
+            return app.exchange.publish({path: format_triage(one)}, message, lambda _text: None)
 
         def done(published: Published) -> None:
             app.say(f"{submission.key}: {mark}, pushed to {published.pushed_to}", "good")
             app.reread()
 
         app.say(f"{submission.key}: {mark}, committing", "dim")
-        app.work(lambda: app.exchange.publish(files, message, lambda _text: None), then=done, group="publish")
+        app.work(publish, then=done, group="publish")
 
     def action_explain(self) -> None:
         """What the finding means."""

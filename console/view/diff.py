@@ -5,13 +5,18 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from runners.findings import Severity
+
+if TYPE_CHECKING:
+    from console.exchange.diff import FileDiff
 
 RowKind = Literal["file", "hunk", "same", "add", "del", "note"]
 
 
 class Row(NamedTuple):
-    """One row. ``old`` and ``new`` are line numbers from 1, 0 where there is none; ``text`` is safe to show."""
+    """One row. ``old`` and ``new`` are line numbers from 1, 0 where there is none; ``text`` is foreign, as it is."""
 
     kind: RowKind
     file: int
@@ -101,58 +106,42 @@ def _hunk_starts(rows: Sequence[Row]) -> list[int]:
     return starts
 
 
-class Hunk(NamedTuple):
-    """Changed lines with context: where it begins on both sides, and its lines as (kind, text)."""
-
-    old: int
-    new: int
-    heading: str
-    lines: Sequence[tuple[Literal["same", "add", "del"], str]]
+Texts = Mapping[str, Sequence[str] | None]
+"""The lines of the submission's files by path; None for a file that is not text."""
 
 
-class FileDiff(NamedTuple):
-    """One file of a diff. ``text`` holds the lines of the submission's file where they are known."""
-
-    path: str
-    note: str
-    hunks: Sequence[Hunk]
-    is_new: bool
-    text: Sequence[str] | None = None
-
-
-def build(files: Sequence[FileDiff], *, whole: bool = False) -> DiffModel:
-    """Rows for the files of a diff; with ``whole``, the lines between the hunks, too."""
+def build(files: Sequence[FileDiff], texts: Texts | None = None, *, whole: bool = False) -> DiffModel:
+    """Rows for the files of a diff; with ``whole``, the lines between the hunks, too, where ``texts`` has them."""
     rows: list[Row] = []
     added = set()
     for number, file in enumerate(files):
-        if file.is_new:
+        if file.status == "added":
             added.add(number)
+        text = (texts or {}).get(file.path) if whole else None
         rows.append(Row("file", number, 0, 0, file.path))
         if file.note:
             rows.append(Row("note", number, 0, 0, file.note))
         old, new = 1, 1
         for hunk in file.hunks:
-            if whole and file.text is not None:
-                old, new = _between(rows, number, file.text, old, new, hunk.new)
-            elif hunk.new > 1 or hunk.old > 1:
+            if text is not None:
+                rows += _between(number, text, old, new, hunk.new)
+            elif number not in added:
                 rows.append(Row("hunk", number, 0, 0, hunk.heading))
             old, new = hunk.old, hunk.new
-            for kind, text in hunk.lines:
-                rows.append(
-                    Row(kind, number, old if kind != "add" else 0, new if kind != "del" else 0, text)
-                )
-                old += kind != "add"
-                new += kind != "del"
-        if whole and file.text is not None:
-            _between(rows, number, file.text, old, new, len(file.text) + 1)
+            for line in hunk.lines:
+                rows.append(Row(line.kind, number, line.old, line.new, line.text))
+                old += line.kind != "add"
+                new += line.kind != "del"
+        if text is not None and file.status != "removed":
+            rows += _between(number, text, old, new, len(text) + 1)
     return DiffModel(rows, tuple(file.path for file in files), frozenset(added))
 
 
-def _between(rows: list[Row], number: int, text: Sequence[str], old: int, new: int, until: int) -> tuple[int, int]:
-    for line in range(new, min(until, len(text) + 1)):
-        rows.append(Row("same", number, old + line - new, line, text[line - 1]))
-    return old + until - new, until
+def _between(number: int, text: Sequence[str], old: int, new: int, until: int) -> list[Row]:
+    """Rows for the lines from ``new`` up to ``until``, which no hunk has."""
+    lines = range(new, min(until, len(text) + 1))
+    return [Row("same", number, old + line - new, line, text[line - 1]) for line in lines]
 
 
-Marks = Mapping[tuple[str, int], str]
+Marks = Mapping[tuple[str, int], Severity]
 """Severity of the worst finding at a line of the submission."""

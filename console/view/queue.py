@@ -211,13 +211,14 @@ def columns_for(rows: Sequence[QueueRow], width: int) -> Columns:
         "task": max((cell_len(row.task) for row in rows), default=4),
         "name": max((cell_len(row.name) for row in rows), default=10),
         "author": max((cell_len(row.author) for row in rows), default=6),
-        "state": 17 if width >= 110 else 14,
+        "state": max((cell_len(_state_text(row)) for row in rows), default=6),
     }
     least = {"task": 10, "name": 8, "author": 6, "state": 8}
     most = {"task": 30, "name": 30, "author": 20, "state": 17}
     sizes = {name: min(max(need[name], least[name]), most[name]) for name in need}
-    room = width - 6 - 7 - panels
-    worst = 27 if width < 110 else 40
+    room = width - 6 - 7 - panels  # six blanks between seven columns, and a short revision
+    codes = max((cell_len(row.problem or row.worst) for row in rows), default=0)
+    worst = min(max(codes, 13), 27 if width < 110 else 60)
     # The widest column gives first, until the finding has its room or all are at their least.
     while room - sum(sizes.values()) < worst:
         name = max(sizes, key=lambda one: sizes[one] - least[one])
@@ -233,7 +234,7 @@ def heading(columns: Columns) -> Line:
     letters = (" " if columns.spaced else "").join(PANEL_LETTERS[name] for name in PANELS)
     cells = (
         fit("task", columns.task),
-        fit("submission", columns.name),
+        fit("submission" if columns.name >= 10 else "name", columns.name),
         fit("author", columns.author),
         fit("rev", columns.revision),
         fit(letters, columns.panels),
@@ -264,12 +265,14 @@ def row_line(row: QueueRow, columns: Columns) -> Line:
         spans.append(Span(mark.glyph, mark.tone))
     spans.append(Span(" "))
     spans += _worst(row, columns.worst)
-    mark = REVIEW_MARKS[row.state]
-    others = f" +{row.others}" if row.others else ""
-    word = mark.word + others
     spans.append(Span(" "))
-    spans.append(Span(fit(f"{mark.glyph} {word}", columns.state), mark.tone))
+    spans.append(Span(fit(_state_text(row), columns.state), REVIEW_MARKS[row.state].tone))
     return tuple(spans)
+
+
+def _state_text(row: QueueRow) -> str:
+    mark = REVIEW_MARKS[row.state]
+    return f"{mark.glyph} {mark.word}" + (f" +{row.others}" if row.others else "")
 
 
 def _worst(row: QueueRow, width: int) -> list[Span]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from console.exchange.text import visible
 from console.view.spans import Span, Tone
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _LEXERS = {
 
 
 class Highlighter:
-    """Colours the lines of one file. ``lines`` may be long; nothing is read before it is asked for."""
+    """Colours the lines of one file. ``lines`` may be many and hostile; none is touched before it is asked for."""
 
     def __init__(self, path: str, lines: Sequence[str]) -> None:
         self._lines = lines
@@ -49,7 +50,7 @@ class Highlighter:
         """The spans of line ``number``, from 0."""
         text = self._lines[number]
         if self._suffix not in _LEXERS or len(text) > MAX_LINE:
-            return (Span(text),)
+            return (Span(visible(text)),)
         block = number // BLOCK
         if block not in self._blocks:
             if len(self._blocks) > 64:
@@ -58,7 +59,7 @@ class Highlighter:
         return self._blocks[block][number % BLOCK]
 
     def _colour(self, block: int) -> list[tuple[Span, ...]]:
-        lines = [line if len(line) <= MAX_LINE else "" for line in self._lines[block * BLOCK : (block + 1) * BLOCK]]
+        lines = [visible(line) if len(line) <= MAX_LINE else "" for line in self._lines[block * BLOCK : (block + 1) * BLOCK]]
         opened = self._open_before(block)
         if self._lexer is None:
             from pygments.lexers import get_lexer_by_name

@@ -1,0 +1,52 @@
+"""The console: opens the screens on an exchange and gives the terminal back when they are done."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from console.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    from console.config import Config
+    from console.exchange import Exchange
+    from console.exchange.model import Snapshot
+    from console.runs import Runs
+
+
+def require_terminal() -> None:
+    """Raises EnvironmentFault, in words, where no screen can be shown."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise EnvironmentFault("the console needs a terminal; `kernel-review list` and the other verbs do not")
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        raise EnvironmentFault(
+            f"TERM={os.environ.get('TERM', '')!r} cannot show the console; set TERM, or use the verbs: "
+            "`kernel-review list`, `run`, `diff`, `review`"
+        )
+
+
+def run(exchange: Exchange, config: Config, runs: Runs) -> int:
+    """Show the console until the grader leaves; the exit code. Raises EnvironmentFault without a usable terminal.
+
+    The exchange is read while Textual is imported: git works in its own process, and neither waits for the other.
+    """
+    require_terminal()
+    first: Future[Snapshot] = Future()
+
+    def read() -> None:
+        try:
+            first.set_result(exchange.snapshot())
+        except BaseException as error:  # noqa: BLE001 - the screen says it
+            first.set_exception(error)
+
+    threading.Thread(target=read, name="first-snapshot", daemon=True).start()
+
+    from console.drafts import Drafts
+    from console.screens.shell import ConsoleApp
+
+    app = ConsoleApp(exchange, config, runs, Drafts(exchange.id), first=first)
+    code = app.run(mouse=False)
+    return 0 if code is None else code
