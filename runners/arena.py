@@ -35,6 +35,14 @@ class Segment:
         self.tensor = torch.frombuffer(self.memory, dtype=torch.uint8)
 
 
+def sealed_memory(name: str, size: int) -> int:
+    """A memory file of ``size`` bytes, whose size nobody can change any more; the caller owns the descriptor."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, _F_ADD_SEALS, _SEALS)
+    return fd
+
+
 def align(value: int, to: int = ALIGNMENT) -> int:
     """``value`` rounded up to a multiple of ``to``."""
     return -(-value // to) * to
@@ -125,10 +133,8 @@ class Arena:
         if self.bytes_in_use + size > self._limit:
             raise MemoryError(f"the run's shared memory would exceed {self._limit >> 20} MiB")
         self._next += 1
-        fd = os.memfd_create(f"segment-{self._next}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        fd = sealed_memory(f"segment-{self._next}", size)
         try:
-            os.ftruncate(fd, size)
-            fcntl.fcntl(fd, _F_ADD_SEALS, _SEALS)
             segment = Segment(self._next, size, mmap.mmap(fd, size))
             self._share(segment.number, size, fd)
         finally:

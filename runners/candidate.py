@@ -11,6 +11,7 @@ import ctypes
 import faulthandler
 import importlib.util
 import mmap
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -66,8 +67,9 @@ class Memory:
         self._segments: dict[int, mmap.mmap] = {}
 
     def add(self, number: int, fd: int, size: int) -> None:
-        """Map a segment."""
+        """Map a segment; the descriptor is closed."""
         self._segments[number] = mmap.mmap(fd, size)
+        os.close(fd)
 
     def drop(self, number: int) -> None:
         """Forget a segment; its pages go when the last tensor over it does."""
@@ -290,4 +292,5 @@ def serve(plan: ProcessPlan, channel: Channel, heartbeat_fd: int, dump_fd: int) 
     hooks = hooks_for(plan.framework)
     hooks.install(plan.device, plan.interpreted)
     heartbeat = mmap.mmap(heartbeat_fd, mmap.PAGESIZE)
+    os.close(heartbeat_fd)
     Candidate(plan, channel, heartbeat, hooks).serve()

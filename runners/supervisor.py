@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import mmap
 import os
 import re
 import select
@@ -28,6 +29,7 @@ import msgspec
 import torch
 
 from runners import candidate, judge, sandbox
+from runners.arena import sealed_memory
 from runners.channel import Channel, ChannelClosed, ChannelError, pair
 from runners.contract import RunEnded, RunRequest
 from runners.evidence import Evidence, PanelResult, SubmissionRef, TaskRef, not_checked
@@ -345,8 +347,7 @@ class Supervisor:
         scratch = self._scratch(f"{message.role}-{number}")
         to_judge, to_process = pair(accept_fds=(False, True))
         setup_mine, setup_theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        heartbeat = os.memfd_create("heartbeat", os.MFD_CLOEXEC)
-        os.ftruncate(heartbeat, 4096)
+        heartbeat = sealed_memory("heartbeat", mmap.PAGESIZE)
         dump = os.memfd_create("stack", os.MFD_CLOEXEC)
         reader, writer = _output_pipe()
         cpus = self._cpus(message.pinned)

@@ -42,9 +42,9 @@ class Verify(Protocol):
 class SideFailed(Exception):
     """A call of one side gave no outputs."""
 
-    def __init__(self, side: Side, failure: Failure) -> None:
+    def __init__(self, side: Side, failure: Failure, *, loading: bool = False) -> None:
         super().__init__(f"{side}: {failure.summary}")
-        self.side, self.failure = side, failure
+        self.side, self.failure, self.loading = side, failure, loading
 
 
 class TooSlow(Exception):
@@ -148,7 +148,7 @@ class Comparison:
                 self._workers[side] = worker
                 failure = worker.load()
                 if failure is not None:
-                    raise SideFailed(side, failure)
+                    raise SideFailed(side, failure, loading=True)
             for side in order:
                 self._warm_first_call(side)
             if number == 0:

@@ -138,7 +138,7 @@ def test_a_socket_pair_cannot_be_pointed_at_the_graders_agent(judged: Judge, tmp
     server.listen()
     evidence = judged(
         body(
-            f"a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\ntry: a.connect({address!r})\nexcept OSError: pass"
+            f"a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)\ntry: a.connect({address!r})\nexcept OSError: pass"
         )
     )
     server.close()
@@ -206,7 +206,11 @@ def test_the_environment_and_descriptors_hold_no_secret(judged: Judge, monkeypat
         body(
             "text = open('/proc/self/environ', 'rb').read()\n"
             "assert b'hunter2' not in text\n"
-            "assert len(os.listdir('/proc/self/fd')) <= 12, os.listdir('/proc/self/fd')"
+            "here = '/proc/self/fd/'\n"
+            "seen = [os.readlink(here + fd) for fd in os.listdir(here) if os.path.lexists(here + fd)]\n"
+            "mine = ('/proc/', '/memfd:', '/dev/null')\n"
+            "rest = sorted({one.split(':')[0] for one in seen if not one.startswith(mine)})\n"
+            "assert rest == ['pipe', 'socket'] and sum(one.startswith('socket') for one in seen) == 1, seen"
         )
     )
     assert evidence.outcome == "pass", evidence.findings
