@@ -1,0 +1,54 @@
+"""Which line of the submission is running: the innermost frame outside of Triton, torch, numpy and the hooks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+Site = tuple[str, int]
+"""File, relative to the submission's folder where it lies inside, and line."""
+
+_HERE = str(Path(__file__).parent) + os.sep
+_skipped: dict[str, bool] = {}
+_folder: str | None = None
+
+
+def set_folder(folder: Path) -> None:
+    """Say where the submission lies; frames inside are preferred to all others."""
+    global _folder
+    _folder = os.path.realpath(folder) + os.sep
+
+
+def _skip(file: str) -> bool:
+    skipped = _skipped.get(file)
+    if skipped is None:
+        parts = file.replace("\\", "/")
+        skipped = (
+            file.startswith(_HERE)
+            or file.startswith("<")
+            or any(f"/site-packages/{name}/" in parts for name in ("triton", "torch", "numpy"))
+            or f"{os.sep}contextlib.py" in file
+        )
+        _skipped[file] = skipped
+    return skipped
+
+
+def relative(file: str) -> str:
+    """``file`` as the reader of a report knows it."""
+    real = os.path.realpath(file)
+    if _folder is not None and real.startswith(_folder):
+        return real[len(_folder) :]
+    return Path(file).name
+
+
+def site(depth: int = 1) -> Site | None:
+    """The line of foreign code that led here; None where there is none on the stack."""
+    frame: Any = sys._getframe(depth)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not _skip(file):
+            return relative(file), frame.f_lineno
+        frame = frame.f_back
+    return None
