@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS, allow_abbrev=False)
     group = common.add_argument_group("with every verb")
     group.add_argument("--exchange", metavar="PATH|URL", help="the exchange; default: the repository you stand in")
     group.add_argument("--json", action="store_true", help="JSON on stdout, one object a line, and nothing else there")
@@ -63,6 +63,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     group.add_argument("--no-fetch", action="store_true", help="do not ask the remote for news first")
     parser = argparse.ArgumentParser(
         prog="kernel-review",
+        allow_abbrev=False,
         description="Judge GPU-kernel submissions, evidence first. Without a verb: open the console.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -72,7 +73,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.set_defaults(exchange=None, json=False, trust=False, no_fetch=False, verb=None)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     for name, help_text in VERBS.items():
-        verb = verbs.add_parser(name, help=help_text, description=help_text, parents=[common])
+        verb = verbs.add_parser(name, help=help_text, description=help_text, parents=[common], allow_abbrev=False)
         if name in arguments:  # loading every verb would take longer than printing the help
             importlib.import_module(f"console.verbs.{name}").arguments(verb)
     return parser

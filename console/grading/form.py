@@ -9,7 +9,7 @@ from tomlkit.items import String as TomlString
 from tomlkit.items import StringType
 
 from console.grading.draft import Draft
-from console.grading.review import LevelNumber, Overruled
+from console.grading.review import LevelNumber, Overruled, escape_front
 from console.grading.rubric import Criterion, Rubric
 from console.grading.suggest import Suggestion, VerdictHint
 from console.grading.text import one_line
@@ -99,7 +99,7 @@ def print_form(
         lines += ["# [[overruled]]", '# code = "integrity/context"', '# reason = ""']
     for one in draft.overruled:
         lines += ["[[overruled]]", f"code = {_quoted(one.code)}", f"reason = {_quoted(one.reason)}"]
-    return "\n".join(lines) + "\n"
+    return escape_front("\n".join(lines) + "\n")
 
 
 def _criterion(draft: Draft, criterion: Criterion, suggestion: Suggestion | None) -> list[str]:
@@ -132,4 +132,6 @@ def _quoted(text: str) -> str:
 
 
 def _block(text: str) -> str:
-    return TomlString.from_raw(f"\n{text}\n" if text else "\n", StringType.MLB).as_string()
+    """A multi-line string whose text begins on a line of its own; ``text`` does not begin with a newline."""
+    written = TomlString.from_raw(f"{text}\n" if text else "", StringType.MLB).as_string()
+    return f'"""\n{written[3:]}'
