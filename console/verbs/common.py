@@ -6,8 +6,9 @@ import argparse
 import contextlib
 import difflib
 import queue
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from console.config import Config, state_dir
@@ -25,32 +26,41 @@ if TYPE_CHECKING:
 _HEARTBEAT_S = 0.5
 
 
-def open_exchange(args: argparse.Namespace, config: Config) -> Exchange:
+@contextlib.contextmanager
+def open_exchange(args: argparse.Namespace, config: Config) -> Iterator[Exchange]:
     """The exchange that ``--exchange`` names, else the configured one, else the repository around us; news fetched."""
     from console.exchange import Exchange
 
     where = args.exchange or _default_exchange(config)
-    exchange = Exchange.open(where, trust=args.trust, grader=config.grader)
-    if not args.no_fetch:
-        try:
-            exchange.fetch()
-        except GitRefused as error:
-            tell(f"not fetched, showing what is here: {words(error)}")
-    return exchange
+    with Exchange.open(where, trust=args.trust, grader=config.grader) as exchange:
+        if not args.no_fetch:
+            try:
+                exchange.fetch()
+            except GitRefused as error:
+                tell(f"not fetched, showing what is here: {words(error)}")
+        yield exchange
 
 
 def _default_exchange(config: Config) -> str:
-    from pathlib import Path
-
     here = Path.cwd()
     inside = any((folder / ".git").exists() for folder in (here, *here.parents))
     return config.exchange if config.exchange and not inside else "."
 
 
-def require_trust(exchange: Exchange) -> None:
-    """Raises UsageError where running would execute code of a place that the grader has not trusted."""
+def require_consent(exchange: Exchange, tasks: Iterable[Task], args: argparse.Namespace) -> None:
+    """Raises UsageError where running would execute code that the grader has not allowed.
+
+    A path on the command line is consent, for an address ``--trust`` is; a ``reference.py`` that has changed since
+    asks anew.
+    """
     if exchange.needs_trust:
         raise UsageError(f"{exchange.name}: runs execute its reference.py; say --trust once to allow that")
+    consented = args.trust or (args.exchange is not None and Path(args.exchange).exists())
+    for task in tasks:
+        if exchange.reference_changed(task):
+            if not consented:
+                raise UsageError(f"tasks/{task.name}/reference.py has changed; look at it, then say --trust to run it")
+            exchange.confirm_reference(task)
 
 
 def find(snapshot: Snapshot, patterns: Sequence[str]) -> list[Submission]:
@@ -109,9 +119,8 @@ def runs_on(
     panels: tuple[PanelName, ...] = PANELS,
 ) -> Iterator[Runs]:
     """Runs of an exchange; however the block ends, they and their processes end with it."""
-    from runners.store import EvidenceStore
-
     from console.runs import Runs
+    from runners.store import EvidenceStore
 
     runs = Runs(
         exchange,

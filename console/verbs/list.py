@@ -33,10 +33,9 @@ def run(args: argparse.Namespace) -> int:
     from console.verbs.output import print_json, tell
 
     config = load_config()
-    exchange = open_exchange(args, config)
-    snapshot = exchange.snapshot()
-    chosen = find(snapshot, args.patterns) if args.patterns else list(snapshot.submissions)
-    with runs_on(exchange, config) as runs:
+    with open_exchange(args, config) as exchange, runs_on(exchange, config) as runs:
+        snapshot = exchange.snapshot()
+        chosen = find(snapshot, args.patterns) if args.patterns else list(snapshot.submissions)
         runs.adopt(snapshot)
         entries = [entry(snapshot, submission, runs.state(submission.key)) for submission in chosen]
     entries = [one for one in entries if wanted(one, args)]

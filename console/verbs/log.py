@@ -39,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
     from console.verbs.common import open_exchange
     from console.verbs.output import print_json
 
-    exchange = open_exchange(args, load_config())
-    snapshot = exchange.snapshot()
+    with open_exchange(args, load_config()) as exchange:
+        snapshot = exchange.snapshot()
     records = sorted(snapshot.reviews, key=lambda record: (-record.when, record.path))
     entries = [one for one in (entry(snapshot, record) for record in records) if wanted(one, args)]
     if args.json:

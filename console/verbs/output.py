@@ -63,6 +63,12 @@ def print_text(*parts: str | tuple[str, Tone], end: str = "\n") -> None:
     sys.stdout.flush()
 
 
+def print_block(text: str) -> None:
+    """Text of several lines on stdout, each made safe to show."""
+    for line in text.rstrip("\n").split("\n"):
+        print_text(line)
+
+
 def tell(text: str) -> None:
     """A line for people on stderr."""
     sys.stderr.write(_encodable(visible(text), sys.stderr) + "\n")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from console.errors import EnvironmentFault, Exit, UsageError
 from console.verbs import common
@@ -14,7 +18,7 @@ if TYPE_CHECKING:
     from console.config import Config
     from console.drafts import Drafts
     from console.exchange import Exchange
-    from console.exchange.model import Submission, Task
+    from console.exchange.model import Preview, Published, Submission, Task
     from console.grading.commit import Commit
     from console.grading.draft import Draft
     from console.grading.problems import Problem
@@ -24,10 +28,11 @@ if TYPE_CHECKING:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the verb takes."""
-    parser.add_argument("pattern", metavar="TASK/NAME", help="the submission")
+    parser.add_argument("pattern", metavar="TASK/NAME", nargs="?", help="the submission")
     form = parser.add_mutually_exclusive_group(required=True)
     form.add_argument("--form", metavar="FILE", help="the filled form; - reads it from stdin")
     form.add_argument("--print-form", action="store_true", help="print a form to fill in, with anchors and suggestions")
+    form.add_argument("--retry", action="store_true", help="send the commits again that were made and did not arrive")
     parser.add_argument("--dry-run", action="store_true", help="check the form and print the commit, make none")
     common.run_options(parser)
 
@@ -38,20 +43,24 @@ def run(args: argparse.Namespace) -> int:
     from console.drafts import Drafts
     from console.grading.rubric import parse_rubric
 
+    if not args.pattern and not args.retry:
+        raise UsageError("name a TASK/NAME")
     data = _read_form(args.form) if args.form else b""
     config = load_config()
-    exchange = common.open_exchange(args, config)
-    snapshot = exchange.snapshot()
-    submission = common.find_one(snapshot, args.pattern)
-    task = common.task_of(snapshot, submission)
-    rubric = parse_rubric(exchange.rubric(task), f"rubric of {task.name}")
-    if not args.print_form and not exchange.grader.slug:
-        raise UsageError("git knows no user.email here; set it, or `grader` in the configuration")
-    evidence = _evidence(args, config, exchange, task, submission)
-    drafts = Drafts(exchange.id)
-    if args.print_form:
-        return _print_form(args, drafts, submission, rubric, evidence)
-    return _commit(args, exchange, drafts, submission, rubric, evidence, data)
+    with common.open_exchange(args, config) as exchange:
+        if args.retry:
+            return _retry(args, exchange)
+        snapshot = exchange.snapshot()
+        submission = common.find_one(snapshot, args.pattern)
+        task = common.task_of(snapshot, submission)
+        rubric = parse_rubric(exchange.rubric(task), f"rubric of {task.name}")
+        if not args.print_form and not exchange.grader.slug:
+            raise UsageError("git knows no user.email here; set it, or `grader` in the configuration")
+        evidence = _evidence(args, config, exchange, task, submission)
+        drafts = Drafts(exchange.id)
+        if args.print_form:
+            return _print_form(args, drafts, submission, rubric, evidence)
+        return _commit(args, exchange, drafts, submission, rubric, evidence, data)
 
 
 def _read_form(name: str) -> bytes:
@@ -65,7 +74,7 @@ def _evidence(
         runs.adopt(exchange.snapshot())
         state = runs.state(submission.key)
         if state.evidence is None or state.stale:
-            common.require_trust(exchange)
+            common.require_consent(exchange, [task], args)
             (state,) = common.follow(runs, [(task, submission)])
     if state.evidence is None:
         raise EnvironmentFault(f"{submission.key}: the panels did not run: {state.phase}: {state.message}")
@@ -117,7 +126,7 @@ def _commit(
     from console.grading.form import fill, parse_form
     from console.grading.problems import check
     from console.grading.suggest import suggest
-    from console.verbs.output import print_json, print_text, tell
+    from console.verbs.output import tell
 
     form = parse_form(data, rubric, args.form)
     codes = [one.code for one in form.overruled]
@@ -130,31 +139,49 @@ def _commit(
         return Exit.USAGE
     commit = prepare(draft, rubric, evidence, exchange.grader.slug)
     if args.dry_run:
-        _print_commit(args, commit)
+        _print_commit(args, commit, exchange.preview(commit.files, commit.message))
         return Exit.DONE
-    published = exchange.publish(commit.files, commit.message, tell)
+    published = _send(lambda: exchange.publish(commit.files, commit.message, tell))
     drafts.discard(submission.task, submission.name)
-    if args.json:
-        print_json(
-            {
-                "task": submission.task,
-                "submission": submission.name,
-                "grader": commit.review.grader,
-                "outcome": commit.review.outcome,
-                "mechanism": commit.review.mechanism,
-                "score": commit.review.score,
-                "path": commit.review.path,
-                "commit": published.commit,
-                "pushed_to": published.pushed_to,
-                "tries": published.tries,
-            }
-        )
-    else:
-        print_text(commit.message.split("\n", 1)[0])
-        print_text(f"{published.commit[:9]} pushed to {published.pushed_to}")
-        if published.merge_hint:
-            print_text(f"to merge it: {published.merge_hint}")
+    _print_published(args, commit.message.split("\n", 1)[0], published)
     return Exit.DONE
+
+
+def _send(publish: Callable[[], Published]) -> Published:
+    from console.exchange.errors import GitRefused
+    from console.verbs.output import tell
+
+    try:
+        return publish()
+    except GitRefused as error:
+        if error.pending:
+            tell("the commit is kept; `kernel-review review --retry` sends it again")
+        raise
+
+
+def _retry(args: argparse.Namespace, exchange: Exchange) -> int:
+    from console.verbs.output import tell
+
+    waiting = exchange.pending()
+    for one in waiting:
+        _print_published(args, one.subject, _send(partial(exchange.retry_pending, one.id, tell)))
+    if not waiting:
+        tell("no commit is waiting to be sent")
+    return Exit.DONE
+
+
+def _print_published(args: argparse.Namespace, subject: str, published: Published) -> None:
+    from console.verbs.output import print_json, print_text, tell
+
+    if published.changed_by_hooks:
+        tell(f"a hook has changed {', '.join(published.changed_by_hooks)}")
+    if args.json:
+        print_json({"subject": subject, **msgspec.to_builtins(published)})
+        return
+    print_text(subject)
+    print_text(f"{published.commit[:9]} pushed to {published.pushed_to}")
+    if published.merge_hint:
+        print_text(f"to merge it: {published.merge_hint}")
 
 
 def _tell_problems(args: argparse.Namespace, problems: tuple[Problem, ...]) -> None:
@@ -167,17 +194,19 @@ def _tell_problems(args: argparse.Namespace, problems: tuple[Problem, ...]) -> N
         tell(f"{args.form}: {problem.where}: {problem.message}{hint}")
 
 
-def _print_commit(args: argparse.Namespace, commit: Commit) -> None:
-    from console.exchange.text import visible_block
-    from console.verbs.output import print_json, print_text
+def _print_commit(args: argparse.Namespace, commit: Commit, preview: Preview) -> None:
+    from console.verbs.output import print_block, print_json, print_text
 
     if args.json:
-        print_json({"message": commit.message, "files": {path: data.decode() for path, data in commit.files.items()}})
+        files = {path: data.decode() for path, data in commit.files.items()}
+        print_json({**msgspec.to_builtins(preview), "files": files})
         return
-    for line in visible_block(commit.message).split("\n"):
-        print_text(line)
+    who = f"{preview.name} <{preview.email}>, signing: {preview.signing}, hooks: {', '.join(preview.hooks) or 'none'}"
+    print_text((f"to {preview.target} as {who}", "dim"))
+    if preview.problem:
+        print_text((preview.problem, "warn"))
+    print_block(commit.message)
     for path, data in commit.files.items():
         print_text((f"== {path} ({len(data)} bytes)", "strong"))
         if path.endswith(".md"):
-            for line in visible_block(data.decode()).split("\n"):
-                print_text(line)
+            print_block(data.decode())

@@ -30,7 +30,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run what matches and return the worst code."""
     from console.config import load_config
-    from console.verbs.output import tell
     from runners.findings import PANELS
 
     if args.replay and args.fresh:
@@ -40,31 +39,27 @@ def run(args: argparse.Namespace) -> int:
     if not patterns:
         raise UsageError("name at least one TASK/NAME; '*' means all")
     config = load_config()
-    exchange = common.open_exchange(args, config)
-    snapshot = exchange.snapshot()
-    chosen = common.find(snapshot, patterns)
-    if before and [one.key for one in chosen] != [f"{before.task.name}/{before.submission.name}"]:
-        raise UsageError(f"{args.replay} is evidence of {before.task.name}/{before.submission.name} alone")
-    common.require_trust(exchange)
-    pairs = [(common.task_of(snapshot, one), one) for one in chosen]
-    codes = []
-    with common.runs_on(
-        exchange,
-        config,
-        python=args.python,
-        device=args.device,
-        unsafe=args.unsafe,
-        panels=args.panels or PANELS,
-    ) as runs:
-        replay = before.seeds if before else ()
-        for state in common.follow(runs, pairs, fresh=args.fresh or bool(before), replay=replay):
-            if state.evidence is None:
-                tell(f"{state.key}: {state.phase}: {state.message}")
-                codes.append(Exit.NOT_DETERMINED)
-                continue
-            print_evidence(state, as_json=args.json)
-            codes.append(_compare(before, state.evidence) if before else _CODES[state.evidence.outcome])
-    return worst(codes)
+    with common.open_exchange(args, config) as exchange:
+        snapshot = exchange.snapshot()
+        chosen = common.find(snapshot, patterns)
+        if before and [one.key for one in chosen] != [f"{before.task.name}/{before.submission.name}"]:
+            raise UsageError(f"{args.replay} is evidence of {before.task.name}/{before.submission.name} alone")
+        pairs = [(common.task_of(snapshot, one), one) for one in chosen]
+        common.require_consent(exchange, [task for task, _ in pairs], args)
+        options = {"python": args.python, "device": args.device, "unsafe": args.unsafe}
+        with common.runs_on(exchange, config, **options, panels=args.panels or PANELS) as runs:
+            states = common.follow(runs, pairs, fresh=args.fresh, replay=before.seeds if before else ())
+            return worst([_report(state, before, as_json=args.json) for state in states])
+
+
+def _report(state: RunState, before: Evidence | None, *, as_json: bool) -> Exit:
+    from console.verbs.output import tell
+
+    if state.evidence is None:
+        tell(f"{state.key}: {state.phase}: {state.message}")
+        return Exit.NOT_DETERMINED
+    print_evidence(state, as_json=as_json)
+    return _compare(before, state.evidence) if before else _CODES[state.evidence.outcome]
 
 
 def _read_evidence(path: Path) -> Evidence:
