@@ -7,7 +7,6 @@ in a process of its own, and its answer kept until its installed packages change
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import re
@@ -16,9 +15,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from functools import cache
-from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -34,7 +31,7 @@ def version(name):
     try: return metadata.version(name)
     except metadata.PackageNotFoundError: return None
 folders = sorted({os.path.realpath(p) for p in (*sys.path, *sysconfig.get_paths().values()) if p and os.path.isdir(p)})
-print(json.dumps({"python": ".".join(map(str, sys.version_info[:3])), "linux": sys.platform == "linux",
+print(json.dumps({"python": ".".join(map(str, sys.version_info[:3])),
     "versions": {name: version(name) for name in sys.argv[1:]},
     "folders": {folder: os.stat(folder).st_mtime_ns for folder in folders}}))
 """
@@ -80,17 +77,19 @@ def describe(python: str | None = None, *, sandbox: str | None = None, cache_fol
     ``sandbox`` is the level's label where it is already known.
     """
     packages, graphics = packages_of(python, cache_folder), graphics_here()
-    stable = {
-        "python": packages.python,
-        "torch": packages.versions["torch"],
-        "triton": packages.versions["triton"],
-        "cpu": cpu_model(),
-        "device": ", ".join(graphics.names) or "cpu",
-        "driver": graphics.driver,
-        "sandbox": _sandbox_label() if sandbox is None else sandbox,
-    }
-    digest = hashlib.sha256(json.dumps(stable, sort_keys=True).encode()).hexdigest()
-    return Environment(fingerprint=f"sha256:{digest}", runner=runner_version(), **stable)
+    found = Environment(
+        fingerprint="",
+        python=packages.python,
+        torch=packages.versions["torch"],
+        triton=packages.versions["triton"],
+        cpu=cpu_model(),
+        device=", ".join(graphics.names) or "cpu",
+        driver=graphics.driver,
+        sandbox=_sandbox_label() if sandbox is None else sandbox,
+        runner="",
+    )
+    digest = hashlib.sha256(msgspec.json.encode(found)).hexdigest()
+    return msgspec.structs.replace(found, fingerprint=f"sha256:{digest}", runner=runner_version())
 
 
 @cache
@@ -140,6 +139,8 @@ def packages_of(python: str | None, cache_folder: Path | None = None) -> Package
 
 
 def _version(name: str) -> str | None:
+    from importlib import metadata
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -180,6 +181,15 @@ def _read(path: str | Path) -> str:
 # ---- another Python --------------------------------------------------------------------------------------------------
 
 
+class _Answer(msgspec.Struct, frozen=True):
+    python: str
+    versions: dict[str, str | None]
+    folders: dict[str, int]
+
+
+_decode = msgspec.json.Decoder(_Answer).decode
+
+
 def _default_cache() -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "kernel-review" / "pythons"
@@ -197,39 +207,25 @@ def _ask(python: Path, cache_folder: Path) -> Packages:
     if answer is None:
         answer = _probe(python)
         _keep(kept, answer)
-    return Packages(answer["python"], {name: answer["versions"].get(name) for name in _PACKAGES})
+    return Packages(answer.python, {name: answer.versions.get(name) for name in _PACKAGES})
 
 
-def _kept_answer(kept: Path) -> dict[str, Any] | None:
+def _kept_answer(kept: Path) -> _Answer | None:
     """The answer on disk, unless a folder that packages are installed in has changed since."""
     try:
-        answer = _checked(kept.read_bytes())
-        current = all(Path(folder).stat().st_mtime_ns == then for folder, then in answer["folders"].items())
-    except (OSError, ValueError):
+        answer = _decode(kept.read_bytes())
+        current = all(Path(folder).stat().st_mtime_ns == then for folder, then in answer.folders.items())
+    except (OSError, msgspec.MsgspecError):
         return None
     return answer if current else None
 
 
-def _checked(data: bytes) -> dict[str, Any]:
-    """The probe's answer. Raises ValueError for anything else."""
-    answer = json.loads(data[: 1 << 20])
-    if not (
-        isinstance(answer, dict)
-        and isinstance(answer.get("python"), str)
-        and isinstance(answer.get("versions"), dict)
-        and isinstance(answer.get("folders"), dict)
-        and all(value is None or isinstance(value, str) for value in answer["versions"].values())
-    ):
-        raise ValueError("not an answer of the probe")
-    return answer
-
-
-def _probe(python: Path) -> dict[str, Any]:
+def _probe(python: Path) -> _Answer:
     try:
         done = subprocess.run(
             [str(python), "-I", "-c", _PROBE, *_PACKAGES], capture_output=True, timeout=PROBE_SECONDS, check=True
         )
-        return _checked(done.stdout)
+        return _decode(done.stdout)
     except subprocess.CalledProcessError as error:
         words = error.stderr[-MAX_TEXT:].decode("utf-8", "replace").strip()
         raise PythonProblem(f"{python} ended with status {error.returncode}: {words or 'no words'}") from None
@@ -237,14 +233,14 @@ def _probe(python: Path) -> dict[str, Any]:
         raise PythonProblem(f"{python} did not answer within {PROBE_SECONDS:g} s") from None
     except OSError as error:
         raise PythonProblem(f"{python}: {error.strerror}") from None
-    except ValueError:
+    except msgspec.MsgspecError:
         raise PythonProblem(f"{python} did not answer like a Python 3.10 or newer") from None
 
 
-def _keep(kept: Path, answer: dict[str, Any]) -> None:
+def _keep(kept: Path, answer: _Answer) -> None:
     """Keep the answer; where that is impossible it is asked again next time, which costs time and nothing else."""
     with suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as file:
-            file.write(json.dumps(answer).encode())
+            file.write(msgspec.json.encode(answer))
         Path(file.name).replace(kept)
