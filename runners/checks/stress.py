@@ -1,0 +1,178 @@
+"""Inputs that ask something special of the arithmetic: right on plain inputs, wrong here is unstable.
+
+Nothing is charged that rounding the inputs once more would do to the truth itself: an algorithm is backward stable when
+its error is no larger than that (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., SIAM 2002, ch. 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from runners.checks import CheckResult
+from runners.checks.families import FAMILIES, data_names, families_for
+from runners.checks.oracle import Question
+from runners.checks.plan import Plan, Trial, plan_of
+from runners.checks.rounds import finite_share
+from runners.contract import Case
+from runners.evidence import PanelStatus
+from runners.findings import PanelName
+from runners.numerics.compare import describe
+from runners.numerics.formats import format_of
+from runners.reference import ReferenceError  # noqa: A004
+from runners.session import Session, names_case
+
+ENOUGH = 256
+"""Elements of data that a case needs for stress to say something; the smallest such case is used."""
+PERTURBATIONS = 8
+CONDITION_FACTOR = 4.0
+"""How many times the effect of one rounding of the inputs is explained by it; as for the twin's error."""
+
+
+class StressCheck:
+    """Named families of inputs on one case."""
+
+    panel: PanelName = "correctness"
+    order = 11
+
+    def run(self, session: Session) -> CheckResult:
+        """Judge one session."""
+        return plan_of(session).guarded(_judge)
+
+
+def _judge(plan: Plan, facts: dict[str, Any]) -> tuple[PanelStatus, str | None]:
+    shown: dict[str, Any] = {}
+    facts["stress"] = shown
+    if not plan.plain_good:
+        shown["not_tried"] = "plain inputs are not answered rightly"
+        return "not-checked", None
+    case = _case(plan)
+    without = plan.session.task.stress
+    asked: list[Question] = []
+    for family in families_for(plan.question(case, 0).inputs):
+        question, reason = None, without.reason or "the task takes it out"
+        if family not in without.without:
+            question, reason = _question(plan, case, family)
+        if question is None:
+            shown[family] = {"verdict": "not-checked", "reason": reason}
+        else:
+            asked.append(question)
+    if not asked:
+        return "not-checked", None
+    plan.progress("correctness", 0, 0, "stressed inputs")
+    slots = [(plan.place(question), question) for question in asked]
+    trials = plan.run(slots, order="shuffle", during=f"on stressed inputs in case {names_case(case)}")
+    for trial in trials:
+        shown[trial.question.family] = _weigh(plan, trial)
+    shown["case"] = case.name
+    plan.release(*trials)
+    return "pass", None
+
+
+def _case(plan: Plan) -> Case:
+    """The cheapest case with enough data, else the one with most."""
+    sized = []
+    for case in plan.session.task.cases:
+        sized.append((plan.played[case.name].data_elements, case))
+    enough = [entry for entry in sized if entry[0] >= ENOUGH]
+    return min(enough, key=lambda entry: entry[0])[1] if enough else max(sized, key=lambda entry: entry[0])[1]
+
+
+def _question(plan: Plan, case: Case, family: str) -> tuple[Question | None, str]:
+    """A question of the family, or why it cannot be put: the truth or the twin does not hold there."""
+    plain = plan.played[case.name].finite_share
+    seed = plan.seed(1, "stress", case.name, family)
+    try:
+        question = plan.oracle.ask(case, plan.oracle.inputs(case, seed, family), family)
+        yardstick = plan.oracle.yardstick(case, family)
+    except ReferenceError as error:
+        return None, f"reference or baseline cannot take it: {error.summary}"
+    for name, expected in question.expected.items():
+        if finite_share(expected) < plain[name]:
+            return None, f"the truth of output {name} is not finite"
+        if (yardstick and yardstick[name].non_finite) or (question.twin and question.twin[name].non_finite):
+            return None, f"the baseline's output {name} is not finite where the truth is"
+    return question, ""
+
+
+def _weigh(plan: Plan, trial: Trial) -> dict[str, Any]:
+    """The family's facts; what is wrong in any order and beyond the problem's condition is charged."""
+    question = trial.question
+    verdicts = trial.verdicts
+    if trial.bad and plan.session.interpreted:
+        forward = plan.again(trial)
+        if not forward.bad and not plan.found("race/cross-program"):
+            plan.find(
+                "race/cross-program",
+                "right when the grid runs forward, wrong when it runs in shuffled order: programs depend on each other "
+                f"(case {names_case(question.case)}, {question.family} inputs)",
+                detail={"order": "shuffle", "case": question.case.name},
+            )
+        verdicts = forward.verdicts
+    for name, verdict in verdicts.items():
+        if not verdict.bad:
+            continue
+        comparison = verdict.comparison
+        condition = _condition(plan, question, name)
+        if comparison.non_finite == 0 and comparison.max_absolute <= CONDITION_FACTOR * condition:
+            return {
+                "verdict": "pass",
+                "output": name,
+                "reason": "as far off as one more rounding of the inputs puts the truth itself",
+                "max_absolute": comparison.max_absolute,
+                "condition": condition,
+            }
+        dtype = question.expected[name].stored.dtype
+        plan.find(
+            "numerics/unstable",
+            f"{question.family} inputs ({FAMILIES[question.family]}): {describe(name, comparison, dtype)}"
+            f" (case {names_case(question.case)})",
+            detail={
+                "family": question.family,
+                "case": question.case.name,
+                "output": name,
+                "condition": condition,
+                **verdict.facts(),
+            },
+        )
+        return {"verdict": verdict.status, "output": name, "max_absolute": str(comparison.max_absolute)}
+    worst = max(verdicts.values(), key=lambda verdict: verdict.comparison.max_absolute)
+    return {
+        "verdict": worst.status,
+        "max_absolute": worst.comparison.max_absolute,
+        "twin_error": worst.twin.largest if worst.twin is not None else None,
+    }
+
+
+def _condition(plan: Plan, question: Question, name: str) -> float:
+    """How far the truth moves when each datum is rounded once more, in float32 or its own wider format."""
+    expected = question.expected[name]
+    if not (expected.stored.is_floating_point() or expected.stored.is_complex()):
+        return 0.0
+    generator = torch.Generator().manual_seed(plan.seed(1, "condition", question.family))
+    largest = 0.0
+    for _ in range(PERTURBATIONS):
+        try:
+            aim = plan.oracle.expect(_perturbed(question.inputs, generator))[name].aim
+        except ReferenceError:
+            # A reference that insists on the drawn dtype gives no condition: nothing is explained by it.
+            return 0.0
+        apart = (aim - expected.aim).abs()
+        largest = max(largest, float(apart[apart.isfinite()].max()) if bool(apart.isfinite().any()) else 0.0)
+    return largest
+
+
+def _perturbed(inputs: Mapping[str, Any], generator: torch.Generator) -> dict[str, Any]:
+    changed = dict(inputs)
+    for name in data_names(inputs):
+        value: Tensor = inputs[name]
+        unit = format_of(torch.float64 if value.dtype is torch.float64 else torch.float32).u
+        signs = torch.randint(0, 2, value.shape, generator=generator, dtype=torch.float64) * 2 - 1
+        changed[name] = value.to(torch.float64) * (1 + unit * signs)
+    return changed
+
+
+CHECK = StressCheck()
