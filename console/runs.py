@@ -268,9 +268,9 @@ class Runs:
         request = self._request(task, submission, replay, environment)
         key = key_of(request, environment.fingerprint)
         if not fresh and not replay:
-            stored = self._store.get(key)
+            stored = self._store.find(key)
             if stored is not None:
-                return with_evidence(state, stored, self._store.sha(key))
+                return with_evidence(state, stored.evidence, stored.sha)
         state = msgspec.structs.replace(state, panels={name: PanelView() for name in self._panels})
         self._set(state)
         folder = Path(tempfile.mkdtemp(prefix="kernel-review-trees-"))
@@ -349,9 +349,9 @@ class Runs:
         if why_not_run(task, submission) is None:
             environment = self._described()
             key = key_of(self._request(task, submission, (), environment), environment.fingerprint)
-            stored = self._store.get(key)
+            stored = self._store.find(key)
             if stored is not None:
-                return with_evidence(state, stored, self._store.sha(key))
+                return with_evidence(state, stored.evidence, stored.sha)
         latest = self._store.latest(task.name, submission.name)
         if latest is not None:
             return with_evidence(state, latest.evidence, latest.sha, stale=True)

@@ -124,7 +124,7 @@ def runs_on(
 
     runs = Runs(
         exchange,
-        store=EvidenceStore(state_dir() / "evidence"),
+        store=EvidenceStore(state_dir() / "evidence" / exchange.id),
         python=python or config.runner.python,
         device=device or config.runner.device or "cpu",
         panels=panels,
