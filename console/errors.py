@@ -61,8 +61,9 @@ def exit_code(error: BaseException) -> Exit:
 def foreseen(error: BaseException) -> bool:
     """False for a fault of this program, of which people should see where it happened."""
     from runners.client import RunnerError
+    from runners.environment import PythonProblem
 
-    environment = (EnvironmentFault, RunnerError, OSError, MemoryError)
+    environment = (EnvironmentFault, RunnerError, PythonProblem, OSError, MemoryError)
     return isinstance(error, environment) or exit_code(error) is not Exit.NOT_DETERMINED
 
 
