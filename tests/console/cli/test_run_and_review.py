@@ -58,7 +58,8 @@ def test_run_prints_evidence_alone(clone: Path, runs: list[FakeRuns], capsys: py
 def test_run_for_people(clone: Path, runs: list[FakeRuns], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", "softmax/bad", "--exchange", str(clone)]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "softmax/bad  fail  build pass  correctness fail  integrity fail  timing not-checked  resources pass  scope pass",
+        "softmax/bad  fail  build pass  correctness fail  integrity fail  timing not-checked  "
+        "resources pass  scope pass",
         "  fail  numerics/mismatch#1  kernel.py:6  what numerics/mismatch found <U+202E>",
         "  fail  integrity/input-mutated#1  kernel.py:6  what integrity/input-mutated found <U+202E>",
         "  not-checked  timing: not measured: interpreted",
