@@ -51,9 +51,7 @@ class Action:
         return f"action_{self.name}"
 
 
-def _a(
-    scope: Scope, name: str, keys: str, label: str, text: str, group: str, *, footer: bool = False
-) -> Action:
+def _a(scope: Scope, name: str, keys: str, label: str, text: str, group: str, *, footer: bool = False) -> Action:
     return Action(scope, name, tuple(keys.split()), label, text, group, footer)
 
 
@@ -96,9 +94,13 @@ ACTIONS: tuple[Action, ...] = (
     _a("diff", "right", "right l", "right", "Scroll the code to the right.", "Diff"),
     _a("panels", "jump", "enter", "to code", "Show the finding's line in the diff.", "Evidence", footer=True),
     _a("panels", "overrule", "o", "overrule", "Overrule this finding, with a reason.", "Evidence", footer=True),
-    _a("rubric", "level", "0 1 2 3 4 5 6 7 8 9", "level", "Set the level, outcome or mechanism.", "Rubric", footer=True),
+    _a(
+        "rubric", "level", "0 1 2 3 4 5 6 7 8 9", "level", "Set the level, outcome or mechanism.", "Rubric", footer=True
+    ),
     _a("rubric", "clear", "minus", "clear", "Clear the level, or the last thing cited.", "Rubric"),
-    _a("rubric", "take_all", "t", "take all", "Take every suggestion that you have not decided.", "Rubric", footer=True),
+    _a(
+        "rubric", "take_all", "t", "take all", "Take every suggestion that you have not decided.", "Rubric", footer=True
+    ),
     _a("rubric", "note", "c enter", "note", "Write the note, or the summary, here.", "Rubric", footer=True),
     _a("review", "edit", "e", "editor", "Write the note, or the summary, in $EDITOR.", "Rubric", footer=True),
     _a("preview", "commit", "c ctrl+s", "commit", "Commit this review and push it.", "Commit", footer=True),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.dom import DOMNode
+from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from console.screens.shell import ConsoleApp
 
 
-def scopes_around(node: DOMNode | None) -> tuple[str, ...]:
+def scopes_around(node: MessagePump | None) -> tuple[str, ...]:
     """The scopes whose keys are live for a focus, innermost first."""
     found: list[str] = []
     while node is not None:
@@ -30,7 +30,7 @@ def scopes_around(node: DOMNode | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def owner_of(action: Action, node: DOMNode | None) -> DOMNode | None:
+def owner_of(action: Action, node: MessagePump | None) -> MessagePump | None:
     """The nearest node around ``node`` that handles ``action``."""
     while node is not None:
         for kind in type(node).__mro__:
@@ -111,7 +111,9 @@ class ConsoleScreen(Screen[None], inherit_bindings=False):
         """The message line: what happened last, else what the screen has to say."""
         said = self.console_app.said
         left, right = self.status()
-        self.query_one("#status", Bar).show(said or left, right)
+        if said and width_of(said) + width_of(right) + 2 > self.size.width:
+            right = BLANK
+        self.query_one("#status", Bar).show((Span(" "), *said) if said else left, right)
 
     def refresh_footer(self) -> None:
         """The keys for where the focus is."""

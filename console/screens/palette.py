@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.dom import DOMNode
 from textual.fuzzy import Matcher
+from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
@@ -61,10 +61,11 @@ class ActionList(LineView):
         live = action.id in self.live
         left = (
             Span(fit(keys_of(action), 20), "key" if live else "dim"),
-            Span(" " + fit(action.label, 15), "strong" if live else "dim"),
+            Span(" " + fit(action.label, 14), "strong" if live else "dim"),
             Span(action.help, "text" if live else "dim"),
         )
-        return spread(left, (Span(_PLACES[action.scope], "faint"),), width)
+        place = (Span(_PLACES[action.scope], "faint"),) if width >= 100 else ()
+        return spread(left, place, width)
 
 
 class PaletteScreen(ModalScreen[None], inherit_bindings=False):
@@ -84,7 +85,7 @@ class PaletteScreen(ModalScreen[None], inherit_bindings=False):
 
     def __init__(self, under: Screen[object], *, only_live: bool) -> None:
         super().__init__()
-        self._focus: DOMNode = under.focused or under
+        self._focus: MessagePump = under.focused or under
         self._only_live = only_live
 
     def compose(self) -> ComposeResult:
@@ -126,11 +127,17 @@ class PaletteScreen(ModalScreen[None], inherit_bindings=False):
 
     @staticmethod
     def _score(matcher: Matcher, text: str, action: Action) -> float:
+        """Keys first, then words of the label, then words of the meaning, then whatever is alike."""
         if text in keys_of(action).split(" "):
             return 100.0
-        words = f"{action.label} {action.help} {action.group}".lower()
-        plain = 10.0 if text.lower() in words else 0.0
-        return max(plain, matcher.match(f"{action.label} {action.group}"))
+        sought = text.lower()
+        if action.label.startswith(sought):
+            return 50.0
+        if any(word.startswith(sought) for word in action.label.split()):
+            return 40.0
+        if f" {sought}" in f" {action.help} {action.group}".lower():
+            return 30.0
+        return matcher.match(action.label)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Search while writing."""

@@ -39,7 +39,7 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
     """Commits and pushes in a thread; a refusal is shown in git's words and can be tried again."""
 
     SCOPES: ClassVar[tuple[str, ...]] = ("preview",)
-    BINDINGS = bindings_for("preview")  # type: ignore[assignment]
+    BINDINGS = bindings_for("preview")
     AUTO_FOCUS = "PreviewPane"
 
     def __init__(self, review: ReviewScreen, desk: Desk) -> None:
@@ -62,9 +62,7 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
         self._check()
 
     def _blocks(self, width: int, current: str) -> list[Block]:
-        return view.blocks(
-            width, self._problems, self._proposal, self._preview, self._refusal, self._progress, current
-        )
+        return view.blocks(width, self._problems, self._proposal, self._preview, self._refusal, self._progress, current)
 
     def _check(self) -> None:
         app, desk = self.console_app, self._desk

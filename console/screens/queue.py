@@ -23,7 +23,7 @@ from console.view.queue import (
     with_run,
     worst_of,
 )
-from console.view.spans import BLANK, Line, Span, joined
+from console.view.spans import BLANK, Line, Span, Tone, joined
 from console.widgets.bar import Bar
 from console.widgets.bindings import bindings_for
 from console.widgets.queue_table import QueueTable
@@ -41,7 +41,7 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
     """Rows that fill in while one reads them."""
 
     SCOPES: ClassVar[tuple[str, ...]] = ("queue", "submission")
-    BINDINGS = bindings_for("queue")  # type: ignore[assignment]
+    BINDINGS = bindings_for("queue")
     AUTO_FOCUS = "QueueTable"
     CSS = """
     QueueScreen Input { border: none; height: 1; padding: 0 1; display: none; background: $background; }
@@ -108,7 +108,7 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         self.console_app.work(lambda: [with_run(row, runs.state(row.key)) for row in chosen], then=got, group="rows")
 
     def runs_changed(self, keys: frozenset[str]) -> None:
-        """Rows change where they stand: nothing jumps while somebody reads."""
+        """Rows change where they stand, so that nothing jumps; they are sorted again when the last run has ended."""
         shown = {row.key: y for y, row in enumerate(self.table.rows)}
         for key in keys & self._rows.keys():
             row = with_run(self._rows[key], self.console_app.runs.state(key))
@@ -116,6 +116,8 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
                 self._rows[key] = row
                 if key in shown:
                     self.table.replace(shown[key], row)
+        if keys and not self.console_app.runs.active():
+            self._arrange()
 
     def on_screen_resume(self) -> None:
         """Drafts may have come and gone."""
@@ -124,8 +126,9 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         super().on_screen_resume()
 
     def _arrange(self) -> None:
+        """Filter and sort. The cursor stays on its row, but at the top it stays at the top: the worst is there."""
         table = self.table
-        keep = table.row.key if table.row is not None else ""
+        keep = table.row.key if table.row is not None and table.cursor else ""
         every = list(self._rows.values())
         table.show(sort_rows(self._filter(every), self._sort), every, keep)
         self._show_heading()
@@ -184,7 +187,7 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
                     return (Span(f"» {name}{count}", "accent"), Span(f"  {visible(panel.text)}", "dim"))
             return (Span("» running", "accent"), Span(f"  {visible(state.message)}", "dim"))
         if row.severity is not None:
-            tone = "bad" if row.severity == "fail" else "warn" if row.severity == "warn" else "dim"
+            tone: Tone = "bad" if row.severity == "fail" else "warn" if row.severity == "warn" else "dim"
             return (Span(row.worst, tone), Span(f"  {row.summary}", "dim"))
         if any(row.panels):
             spans: list[Span] = []
@@ -267,6 +270,7 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
                 refused += 1
             else:
                 queued += 1
+        self.runs_changed(frozenset(self.order()))
         more = f"; {refused} broken, not run" if refused else ""
         self.console_app.say(f"{queued} queued{more}", "dim")
 

@@ -12,17 +12,17 @@ from textual.widget import Widget
 from console.config import editor_command
 from console.exchange.text import visible
 from console.grading.draft import Draft
+from console.schema import SchemaError
 from console.screens.editor import edit_outside
 from console.screens.prompts import Write, reason_prompt
-from console.schema import SchemaError
 from console.screens.submission import SubmissionScreen
 from console.view import rubric as rubric_view
-from console.view.desk import Desk, begun
 from console.view.bases import BASE_WORDS, Base, bases_for
+from console.view.desk import Desk, begun
 from console.view.glyphs import SEVERITY_MARKS
 from console.view.layout import LEFT, PANES, PaneName, beside, visible_panes
 from console.view.scenario import lines_of
-from console.view.spans import Line, Span
+from console.view.spans import Line, Span, Tone
 from console.widgets.bar import Bar
 from console.widgets.bindings import bindings_for
 from console.widgets.diff_pane import DiffPane
@@ -43,7 +43,7 @@ class ReviewScreen(SubmissionScreen, inherit_bindings=True):
     """One submission. The draft is on disk after every change; runs go on when this screen is left."""
 
     SCOPES: ClassVar[tuple[str, ...]] = ("review", "submission")
-    BINDINGS = bindings_for("review")  # type: ignore[assignment]
+    BINDINGS = bindings_for("review")
     AUTO_FOCUS = None
     CSS = """
     ReviewScreen #left, ReviewScreen #right { width: 1fr; }
@@ -153,7 +153,7 @@ class ReviewScreen(SubmissionScreen, inherit_bindings=True):
         for name in PANES:
             focused = name == self._focus_pane
             more = self._about(name)
-            tone = "title" if focused else "dim"
+            tone: Tone = "title" if focused else "dim"
             title: Line = (Span(f" {_FKEYS[name]} ", "key" if focused else "faint"), Span(name, tone), *more)
             self.query_one(f"#title-{name}", Bar).show(title)
             spans += [Span("▸" if focused else " ", "accent"), *title, Span("  ")]
@@ -304,7 +304,7 @@ class ReviewScreen(SubmissionScreen, inherit_bindings=True):
         if self.desk is None:
             return (Span(" reading", "dim"),), ()
         pane = self.pane(self._focus_pane)
-        right: list[Span] = [*rubric_view.score_line(self.desk.form()), Span("  ")]
+        right: list[Span] = [*rubric_view.score_mark(self.desk.form()), Span("  ")]
         total = pane.count()
         if isinstance(pane, DiffPane):
             right.append(Span(f"{pane.cursor + 1}/{total} ", "dim"))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from textual.app import App
 from textual.binding import Binding
 
-
 from console.screens.base import ConsoleScreen
 from console.screens.palette import PaletteScreen
 from console.screens.prompts import Confirm
@@ -82,7 +81,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if self._paint is None or self._paint[0] != self.theme:
             theme = self.get_theme(self.theme) or THEMES[0]
             no_color = bool(os.environ.get("NO_COLOR"))
-            self._paint = (self.theme, paint_for(theme, self.console.color_system, no_color=no_color))
+            depth = self.console.color_system
+            self._paint = (self.theme, paint_for(theme, depth, no_color=no_color, plain=self.config.ascii))
         return self._paint[1]
 
     def on_mount(self) -> None:
@@ -153,9 +153,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def _read(self, snapshot: Snapshot) -> None:
         if self.snapshot is not None:
             before = {one.key: one.revision for one in self.snapshot.submissions}
-            self.moved |= {
-                one.key for one in snapshot.submissions if before.get(one.key, one.revision) != one.revision
-            }
+            self.moved |= {one.key for one in snapshot.submissions if before.get(one.key, one.revision) != one.revision}
         self.snapshot = snapshot
         self.runs.adopt(snapshot)
         for screen in self.screen_stack:
@@ -230,7 +228,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if not isinstance(self.screen, PaletteScreen):
             self.push_screen(PaletteScreen(self.screen, only_live=True))
 
-    def action_back(self) -> None:
+    async def action_back(self) -> None:
         """One screen back; the queue is the last."""
         if isinstance(self.screen, QueueScreen):
             self.say("this is the queue: Q quits")
@@ -268,5 +266,3 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def _ended_by(self, which: signal.Signals) -> None:
         """Drafts are on disk already, after every change; what is left is to give the terminal back."""
         self.exit(128 + which)
-
-

@@ -19,7 +19,7 @@ class SubmissionScreen(ConsoleScreen, inherit_bindings=True):
     """A screen on which one submission is current."""
 
     SCOPES: ClassVar[tuple[str, ...]] = ("submission",)
-    BINDINGS = bindings_for("submission")  # type: ignore[assignment]
+    BINDINGS = bindings_for("submission")
 
     def current_submission(self) -> Submission | None:
         """The submission that the keys mean."""

@@ -45,9 +45,7 @@ def draft_of(review: Review) -> Draft:
     )
 
 
-def begun(
-    submission: Submission, rubric: Rubric, kept: Draft | None, review: Review | None
-) -> tuple[Draft, str]:
+def begun(submission: Submission, rubric: Rubric, kept: Draft | None, review: Review | None) -> tuple[Draft, str]:
     """The draft to go on with, and what the grader must be told about it."""
     draft, told = kept, "draft restored"
     if draft is None and review is not None:
@@ -78,7 +76,9 @@ class Desk:
     _undo: list[Draft] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.texts: Mapping[str, Sequence[str] | None] = {file.path: file.lines if file.kind in ("text", "too-large") else None for file in self.files}
+        self.texts: Mapping[str, Sequence[str] | None] = {
+            file.path: file.lines if file.kind in ("text", "too-large") else None for file in self.files
+        }
         self._judge()
 
     def _judge(self) -> None:
@@ -186,7 +186,7 @@ class Desk:
     def criterion_at(self, key: str) -> str:
         """The criterion that ``a`` attaches to when the form's cursor is at ``key``: that one, else the first that
         has no level yet, else the first.
-        """  # noqa: D205
+        """
         if key in self.rubric.ids:
             return key
         return next((one.id for one in self.draft.criteria if one.level is None), self.rubric.ids[0])

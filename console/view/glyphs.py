@@ -63,3 +63,9 @@ REVIEW_MARKS: dict[ReviewState, Mark] = {
     "reject": Mark("⊘", "reject", "dim"),
     "environment": Mark("E", "environment", "warn"),
 }
+
+ASCII: dict[int, int] = str.maketrans(
+    "✓✗»·○✎↑◆⊘‼▌▏●◇▰▱…─┄¶→↻–−×▸‹↓←",
+    "vx>.o*^#/#>|*?#.~-.@>~--x><v<",
+)
+"""For terminals and fonts that have no more: one cell for one cell, words stand beside them anyway."""

@@ -97,7 +97,11 @@ def _refusal(what: str, words: str, width: int) -> Iterator[Line]:
 def _problem(problem: Problem, width: int, current: bool) -> Iterator[Line]:
     head = f"{visible(problem.where):<12} "
     for turn, text in enumerate(wrap(visible(problem.message), max(10, width - len(head) - 2))):
-        yield (Span("! " if not turn else "  ", "warn"), Span(head if not turn else " " * len(head), "strong"), Span(text))
+        yield (
+            Span("! " if not turn else "  ", "warn"),
+            Span(head if not turn else " " * len(head), "strong"),
+            Span(text),
+        )
     if current and problem.cites:
         yield (Span(" " * (len(head) + 2)), Span("a ", "key"), Span(f"cites {', '.join(problem.cites)}", "dim"))
 

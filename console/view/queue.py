@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 SortMode = Literal["worst finding", "review state", "task", "author", "newest"]
 SORT_MODES: tuple[SortMode, ...] = ("worst finding", "review state", "task", "author", "newest")
 
-_STATE_ORDER: dict[ReviewState, int] = {
-    state: place
-    for place, state in enumerate(
-        ("draft", "outdated", "wants-review", "todo", "broken", "environment", "reject", "reviewed")
-    )
-}
+_STATE_ORDER: tuple[ReviewState, ...] = (
+    "draft",
+    "outdated",
+    "wants-review",
+    "todo",
+    "broken",
+    "environment",
+    "reject",
+    "reviewed",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +134,9 @@ def rows_of(
 def with_run(row: QueueRow, state: RunState) -> QueueRow:
     """The row with what its run shows now."""
     worst = worst_of(state.findings)
-    panels: Mapping[str, object] = state.panels
     return replace(
         row,
-        panels=tuple(state.panels[name].status if name in panels else None for name in PANELS),
+        panels=tuple(state.panels[name].status if name in state.panels else None for name in PANELS),
         phase=state.phase,
         worst="" if worst is None else visible(worst.code),
         severity=None if worst is None else worst.severity,
@@ -177,7 +180,7 @@ def sort_rows(rows: Iterable[QueueRow], mode: SortMode) -> list[QueueRow]:
     """Rows in the order of ``mode``; equal ones by task and name, so that nothing jumps about."""
     keys: dict[SortMode, Callable[[QueueRow], tuple[object, ...]]] = {
         "worst finding": lambda row: (-1 - SEVERITY_RANK[row.severity] if row.severity else 0, row.worst),
-        "review state": lambda row: (_STATE_ORDER[row.state],),
+        "review state": lambda row: (_STATE_ORDER.index(row.state),),
         "task": lambda row: (),
         "author": lambda row: (row.author.lower(),),
         "newest": lambda row: (-row.when,),

@@ -103,6 +103,13 @@ def score_line(form: Form) -> Line:
     return tuple(spans)
 
 
+def score_mark(form: Form) -> Line:
+    """The running score in short, for a row that has other things to say."""
+    score = form.draft.score(form.rubric)
+    total = Span(f"{score.value:.1f}/10" if score.value is not None else "–/10", "strong" if score.value else "dim")
+    return (Span("✗ gate ", "bad"), total) if score.failed_gates else (total,)
+
+
 def blocks(form: Form, width: int, current: str) -> list[Block]:
     """Score, verdict, criteria, what is overruled, and the summary."""
     title = f"{visible(form.rubric.id)} v{form.rubric.version}"
@@ -135,9 +142,7 @@ def blocks(form: Form, width: int, current: str) -> list[Block]:
     return made
 
 
-def _choice(
-    name: str, options: tuple[str, ...], chosen: str | None, width: int, unfolded: bool
-) -> Iterator[Line]:
+def _choice(name: str, options: tuple[str, ...], chosen: str | None, width: int, unfolded: bool) -> Iterator[Line]:
     spans = [Span(f"{name:<11}", "strong")]
     if unfolded:
         for number, option in enumerate(options, 1):

@@ -13,7 +13,7 @@ from console.exchange.text import visible
 from console.view.spans import Span, Tone
 
 if TYPE_CHECKING:
-    from pygments.lexer import Lexer
+    from pygments.lexer import Lexer  # type: ignore[import-untyped]
 
 BLOCK = 48
 MAX_LINE = 400
@@ -59,10 +59,12 @@ class Highlighter:
         return self._blocks[block][number % BLOCK]
 
     def _colour(self, block: int) -> list[tuple[Span, ...]]:
-        lines = [visible(line) if len(line) <= MAX_LINE else "" for line in self._lines[block * BLOCK : (block + 1) * BLOCK]]
+        lines = [
+            visible(line) if len(line) <= MAX_LINE else "" for line in self._lines[block * BLOCK : (block + 1) * BLOCK]
+        ]
         opened = self._open_before(block)
         if self._lexer is None:
-            from pygments.lexers import get_lexer_by_name
+            from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 
             self._lexer = get_lexer_by_name(_LEXERS[self._suffix], stripnl=False, ensurenl=False)
         text = "\n".join(lines)

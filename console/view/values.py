@@ -18,7 +18,7 @@ MAX_COLUMNS = 10
 
 def number(value: float) -> str:
     """A number as a grader reads it: four significant digits, whole numbers whole, never a false zero."""
-    if isinstance(value, bool) or isinstance(value, int):
+    if isinstance(value, int):
         return str(value)
     if math.isnan(value) or math.isinf(value):
         return str(value)
@@ -59,10 +59,10 @@ def lines_of(values: Mapping[str, Any], width: int, indent: int = 4) -> Iterator
         name = fit(visible(str(key)).replace("_", " "), size)
         room = max(10, width - indent - size - 2)
         for turn, text in enumerate(_bounded(scalar(value), room)):
-            yield (Span(f"{pad}{name if not turn else ' ' * size}  ", "dim"), Span(text))
+            yield clip((Span(f"{pad}{name if not turn else ' ' * size}  ", "dim"), Span(text)), width)
     for key, value in values.items():
         if _is_table(value):
-            yield (Span(f"{pad}{visible(str(key)).replace('_', ' ')}", "dim"),)
+            yield clip((Span(f"{pad}{visible(str(key)).replace('_', ' ')}", "dim"),), width)
             yield from table(value, width, indent + 2)
 
 
@@ -79,9 +79,7 @@ def table(rows: Sequence[Mapping[str, Any]], width: int, indent: int) -> Iterato
     names = list(dict.fromkeys(name for row in rows[:MAX_ROWS] for name in row))[:MAX_COLUMNS]
     cells = [[scalar(row.get(name)) for name in names] for row in rows[:MAX_ROWS]]
     heads = [visible(str(name)).replace("_", " ") for name in names]
-    sizes = [
-        min(28, max(cell_len(heads[at]), *(cell_len(line[at]) for line in cells))) for at in range(len(names))
-    ]
+    sizes = [min(28, max(cell_len(heads[at]), *(cell_len(line[at]) for line in cells))) for at in range(len(names))]
     while len(sizes) > 1 and indent + sum(sizes) + 2 * (len(sizes) - 1) > width:
         sizes.pop()
     right = [all(isinstance(row.get(name), (int, float, type(None))) for row in rows[:MAX_ROWS]) for name in names]

@@ -45,10 +45,10 @@ def tolerate_input() -> None:
     def factory(_encoding: str) -> Callable[[], Any]:
         return TolerantDecoder
 
-    linux_driver.getincrementaldecoder = factory  # type: ignore[assignment]
+    linux_driver.getincrementaldecoder = factory  # type: ignore[attr-defined,assignment]
 
 
-def survive_hangup(on_gone: Callable[[], None]) -> None:
+def survive_hangup(on_gone: Callable[[], object]) -> None:
     """Let Textual's writer thread end quietly when the terminal has gone, and say so once."""
     from textual.drivers._writer_thread import WriterThread
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from console.view.blocks import Block
-from console.view.spans import Line
+from console.view.spans import Line, clip
 from console.widgets.line_view import LineView
 
 
@@ -30,7 +30,7 @@ class BlockView(LineView):
 
     def line(self, y: int, width: int) -> Line:
         """Line ``y``."""
-        return self._lines[y]
+        return clip(self._lines[y], width)
 
     def stops(self) -> Sequence[int]:
         """First lines of the blocks that have a key."""

@@ -27,7 +27,7 @@ class DiffPane(LineView):
     """All files of a diff in one list."""
 
     SCOPE: ClassVar[str] = "diff"
-    BINDINGS: ClassVar[list[Binding]] = bindings_for("diff")  # type: ignore[assignment]
+    BINDINGS: ClassVar[list[Binding]] = bindings_for("diff")
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)

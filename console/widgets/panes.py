@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
@@ -15,7 +15,7 @@ from console.widgets.bindings import bindings_for
 from console.widgets.block_view import BlockView
 from runners.evidence import Finding
 
-if False:  # pragma: no cover - for the type checker only
+if TYPE_CHECKING:
     from console.runs import RunState
 
 

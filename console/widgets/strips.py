@@ -7,7 +7,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from console.view.spans import Line
+from console.view.glyphs import ASCII
+from console.view.spans import Line, Span
 from console.widgets.tones import Paint
 
 
@@ -17,6 +18,8 @@ def strip_of(line: Line, width: int, paint: Paint, over: Style | None = None) ->
     Spaces take the style of the run before them, and equal neighbours are joined: a terminal on a slow link is sent
     one escape sequence per visible change of colour and no more.
     """
+    if paint.ascii:
+        line = tuple(Span(span.text.translate(ASCII), span.tone) for span in line)
     segments: list[Segment] = []
     text, style, used = "", None, 0
     for span in line:
@@ -46,9 +49,5 @@ def strip_of(line: Line, width: int, paint: Paint, over: Style | None = None) ->
 
 def _same_ground(one: Style, two: Style) -> bool:
     return (
-        one.bgcolor == two.bgcolor
-        and not one.reverse
-        and not two.reverse
-        and not one.underline
-        and not two.underline
+        one.bgcolor == two.bgcolor and not one.reverse and not two.reverse and not one.underline and not two.underline
     )

@@ -169,14 +169,16 @@ class Paint:
     added: Style
     removed: Style
     """Laid over whole lines of a diff; without effect where colours are few."""
+    ascii: bool = False
+    """Glyphs beyond ASCII are replaced."""
 
 
-def paint_for(theme: Theme, color_system: str | None, *, no_color: bool = False) -> Paint:
-    """The styles for a theme; ``color_system`` is Rich's name of the terminal's depth."""
+def paint_for(theme: Theme, color_system: str | None, *, no_color: bool = False, plain: bool = False) -> Paint:
+    """The styles for a theme; ``color_system`` is Rich's name of the terminal's depth; ``plain`` asks for ASCII."""
     if theme.ansi or no_color:
         base, palette = _ansi()
         line = Style(reverse=True)
-        return Paint(base, palette, line, Style(underline=True), Style(reverse=not no_color), Style(), Style())
+        return Paint(base, palette, line, Style(underline=True), Style(reverse=not no_color), Style(), Style(), plain)
     colours = _DARK if theme.dark else _LIGHT
     deep = color_system == "truecolor"
     base, palette = _true(colours, deep)
@@ -188,4 +190,5 @@ def paint_for(theme: Theme, color_system: str | None, *, no_color: bool = False)
         Style(bgcolor=colours.surface),
         Style(bgcolor=colours.add_background) if deep else Style(),
         Style(bgcolor=colours.del_background) if deep else Style(),
+        plain,
     )

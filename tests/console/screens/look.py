@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from conftest import Bench, snapshot_of, submission_of  # type: ignore[import-not-found]
+from fakes_for_screens import Bench, snapshot_of, submission_of  # type: ignore[import-not-found]
 
 
 async def main(size: str, keys: list[str]) -> None:
