@@ -37,7 +37,13 @@ def cpu_share(samples: Samples) -> float | None:
 
 def call_ns(measured: Measurement, side: Side) -> float:
     """The median time of one call on ``side``, in ns."""
-    return statistics.median(window for pair in measured.sides[side].windows for window in pair) / measured.calls
+    by_pair = zip(measured.sides[side].windows, measured.calls_by_pair, strict=True)
+    return statistics.median(window / calls for pair, calls in by_pair for window in pair)
+
+
+def window_ns(measured: Measurement, side: Side) -> float:
+    """The median window of ``side``, in ns."""
+    return statistics.median(window for pair in measured.sides[side].windows for window in pair)
 
 
 def clock_findings(measured: Measurement, threads: int) -> list[Finding]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from runners.timing.accounts import call_ns, cpu_share
+from runners.timing.accounts import call_ns, cpu_share, window_ns
 from runners.timing.samples import SIDES, Measurement, Samples
 from runners.timing.statistics import CONFIDENCE, Estimate, Verdict, judge, log_ratios, spread
 
@@ -31,7 +31,7 @@ def case_facts(
             "verdict": judge(control.interval, margin),
         },
         "call_us": {side: _short(call_ns(measured, side) / 1e3) for side in SIDES},
-        "window_ms": {side: _short(call_ns(measured, side) * measured.calls / 1e6) for side in SIDES},
+        "window_ms": {side: _short(window_ns(measured, side) / 1e6) for side in SIDES},
         "pairs": measured.pairs,
         "rounds": ratio.rounds,
         "spread": _short(spread(log_ratios(windows["baseline"], windows["candidate"]))),
@@ -50,6 +50,7 @@ def plain_facts(measured: Measurement) -> dict[str, Any]:
     sides = measured.sides
     return {
         "calls_per_batch": measured.calls,
+        "calls_by_pair": list(measured.calls_by_pair),
         "limited_by": measured.limited_by,
         "target_window_ms": _short(measured.target_ns / 1e6),
         "round_trip_us": _short(measured.round_trip_ns / 1e3),

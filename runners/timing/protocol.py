@@ -81,6 +81,8 @@ def process_cpu_ns(worker: Worker) -> int:
         return 0
 
 
+_TIMED: tuple[Side, ...] = ("candidate", "baseline")
+_GROWTHS = 3
 _KEPT_OUTPUTS = 64
 _KEPT_TIMES = 4000
 
@@ -123,6 +125,7 @@ class Comparison:
             self._pair(begun)
             now = self._clock()
             result.seconds = now - begun
+            self._lengthen()
             if result.wrong is not None or result.pairs >= plan.max_pairs:
                 return result
             if result.pairs >= plan.min_pairs:
@@ -157,6 +160,7 @@ class Comparison:
             set_up = self._clock() - set_up
             cost = self._warm_up(order)
             if number == 0:
+                cost = self._grow_to_target(order, cost)
                 cost *= self._fit_budget(begun, set_up, cost)
             if result.wrong is None:
                 self._rounds(self._how_many(begun, set_up, cost))
@@ -187,6 +191,7 @@ class Comparison:
                 batches[side].append(batch)
             if result.wrong is not None:
                 return
+        result.calls_by_pair.append(result.calls)
         for side in SIDES:
             samples, mine = result.sides[side], batches[side]
             inside = sum(batch.cpu_ns for batch in mine)
@@ -276,15 +281,41 @@ class Comparison:
         self._result.sides[side].first_call.append(batch.window_ns)
 
     def _calibrate(self) -> None:
-        """Choose N so that the faster side's window reaches the target, with a quarter to spare."""
+        """The way to the process and back, the window that follows from it, and a first guess at N."""
         result, plan = self._result, self._plan
-        timed: tuple[Side, ...] = ("candidate", "baseline")
-        trips = [self._batch(side, (), ()).window_ns for _ in range(5) for side in timed]
+        trips = [self._batch(side, (), ()).window_ns for _ in range(5) for side in _TIMED]
         result.round_trip_ns = int(statistics.median(trips))
         result.target_ns = max(plan.window_ns, plan.round_trips * result.round_trip_ns)
-        most = self._room()
-        per_call = min(self._call_ns(side, min(most, plan.max_calls)) for side in timed)
-        wanted = math.ceil(1.25 * result.target_ns / per_call)
+        self._take(result.target_ns / min(self._call_ns(side) for side in _TIMED))
+
+    def _grow_to_target(self, order: Sequence[Side], cost: float) -> float:
+        """More calls until the faster side's window, warm by now, reaches the target; a round's seconds then."""
+        result = self._result
+        for _ in range(_GROWTHS):
+            if result.limited_by is not None or result.wrong is not None:
+                break
+            warm = [result.sides[side].warm_up[-1] for side in _TIMED]
+            if min(warm) * result.calls >= result.target_ns:
+                break
+            self._take(result.target_ns / max(1, min(warm)))
+            self._place(result.calls)
+            for side in SIDES:
+                result.sides[side].warm_up.pop()
+            cost = self._warm_up(order)
+        return cost
+
+    def _lengthen(self) -> None:
+        """More calls for the next pair where the last one's windows fell short: a first guess under load is too low."""
+        result = self._result
+        if result.limited_by is None and result.pairs > 0:
+            windows = [statistics.median(result.sides[side].windows[-1]) for side in _TIMED]
+            if min(windows) < result.target_ns:
+                self._take(result.target_ns * result.calls / min(windows))
+
+    def _take(self, needed: float) -> None:
+        """Set N to what is needed with a quarter to spare, within the limits."""
+        result, plan, most = self._result, self._plan, self._room()
+        wanted = math.ceil(1.25 * needed)
         result.calls = max(1, min(wanted, plan.max_calls, most))
         if result.calls < wanted:
             result.limited_by = "memory" if most < plan.max_calls else "calls"
@@ -294,9 +325,9 @@ class Comparison:
         tensors = len(self._expect) + 4
         return max(1, self._plan.max_bytes // (self._contents.bytes_per_call + outputs + tensors * GUARDED_BYTES))
 
-    def _call_ns(self, side: Side, most: int) -> float:
+    def _call_ns(self, side: Side) -> float:
         """The time of one call in a batch, from batches that grow until one lasts a quarter of the target."""
-        count = 1
+        count, most = 1, min(self._room(), self._plan.max_calls)
         while True:
             batch = self._batch(side, self._slots[side][:count], ())
             net = max(1, batch.window_ns - self._result.round_trip_ns)

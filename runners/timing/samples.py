@@ -37,6 +37,8 @@ class Measurement:
     """What was measured, whether or not it is enough for a verdict."""
 
     calls: int = 0
+    """N, the calls in a batch, as it stands."""
+    calls_by_pair: list[int] = field(default_factory=list)
     limited_by: LimitedBy | None = None
     round_trip_ns: int = 0
     target_ns: int = 0

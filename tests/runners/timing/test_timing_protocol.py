@@ -197,3 +197,13 @@ def test_work_outside_the_windows_is_counted() -> None:
     inside = sum(sum(pair) for pair in lazy.sides["candidate"].on_cpu)
     assert math.isclose(sum(lazy.sides["candidate"].outside), inside / 2, rel_tol=0.05)
     assert sum(lazy.sides["baseline"].outside) == 0
+
+
+def test_windows_grow_where_the_first_guess_was_made_under_load() -> None:
+    bench = Bench(Nature(call_ns=100_000, drift=-0.4), Nature(call_ns=100_000, drift=-0.4))
+    result = bench.comparison(plan=Plan(narrow=0.0)).run()
+    assert result.calls_by_pair == sorted(result.calls_by_pair)
+    assert result.calls_by_pair[-1] > result.calls_by_pair[0]
+    assert len(result.calls_by_pair) == result.pairs
+    estimate, _ = result.estimates(0)
+    assert estimate.ratio == pytest.approx(1.0, abs=0.02)

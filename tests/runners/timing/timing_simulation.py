@@ -114,7 +114,7 @@ class FakeWorker:
         if nature.fails_after is not None and self.batches > nature.fails_after:
             return Batch((), Failure("build/crash", "ended by SIGSEGV"))
         self.spied.append(copy)
-        drift = 1 + nature.drift * world.seconds()
+        drift = max(0.1, 1 + nature.drift * world.seconds())
         work = len(slots) * nature.call_ns * self.factor * drift * float(np.exp(world.rng.normal(0, nature.noise)))
         if world.rng.random() < nature.bursts:
             work *= 3
