@@ -97,9 +97,13 @@ class Reference:
 
     def make_inputs(self, case: Case, seed: int) -> dict[str, Value]:
         """The inputs of ``case`` for ``seed``, in the order of the candidate's arguments."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        # For tasks that draw without a generator. torch.manual_seed would queue work for every absent device.
+        before = torch.default_generator.get_state()
+        torch.default_generator.manual_seed(seed)
+        try:
             made = self._call(self._make_inputs, _namespace(case), Draw(seed))
+        finally:
+            torch.default_generator.set_state(before)
         return self._checked_inputs(made)
 
     def truth(self, inputs: Mapping[str, Value]) -> dict[str, Tensor]:

@@ -70,6 +70,9 @@ def _conclude(plan: Plan, facts: dict[str, Any]) -> str | None:
     every = [(output, one) for per_call in verdicts.values() for call in per_call for output, one in call.items()]
     unwritten = any(result.unwritten for result in plan.played.values())
     plan.plain_good = bool(every) and all(one.good for _, one in every) and not unwritten
+    for output, one in every:
+        if one.status == "unexplained" and one.ratio is not None:
+            plan.accepted_ratios[output] = max(plan.accepted_ratios.get(output, 0.0), one.ratio)
     _charge(plan, verdicts)
     for result in plan.played.values():
         # Outputs and truths of large cases need not wait for the end of the run.

@@ -63,10 +63,15 @@ class Verdict:
         """Whether the output is wrong; neither good nor bad means that it could not be judged."""
         return self.status in ("mismatch", "non-finite")
 
+    @property
+    def ratio(self) -> float | None:
+        """The largest error over that of the twin."""
+        if self.twin is None or self.twin.largest == 0:
+            return None
+        return self.comparison.max_absolute / self.twin.largest
+
     def facts(self) -> dict[str, Any]:
         """In plain JSON: errors, bound, the twin's error and the ratio of the two, worst elements."""
-        error = self.comparison.max_absolute
-        ratio = error / self.twin.largest if self.twin is not None and self.twin.largest > 0 else None
         return {
             "verdict": self.status,
             "reason": self.reason,
@@ -74,7 +79,7 @@ class Verdict:
             "bound": self.bound.facts() if self.bound is not None else None,
             "twin_error": plain(self.twin.largest) if self.twin is not None else None,
             "twin_draws": self.twin.draws if self.twin is not None else 0,
-            "ratio_to_twin": plain(ratio) if ratio is not None else None,
+            "ratio_to_twin": plain(self.ratio) if self.ratio is not None else None,
             **self.comparison.facts(3 if self.good else WORST),
         }
 

@@ -78,6 +78,8 @@ class Plan:
         """The rounds of each case, by its name, as far as they were played."""
         self.plain_good = False
         """Whether every output of every plain call was good: stress may charge only then."""
+        self.accepted_ratios: dict[str, float] = {}
+        """By output that is unexplained but within the task's tolerance: its error over the twin's."""
         self.fills = _two_fills(session.seeds)
         self._known: dict[str, set[tuple[str | None, str]]] = {}
         self._pending: list[Finding] = []
