@@ -41,6 +41,8 @@ class Tips(msgspec.Struct, frozen=True):
     overlay: str = ""
     branch: str = ""
     """The branch of ``base``; empty where its HEAD is detached."""
+    shallow: bool = False
+    """Whether history was cut off at the source."""
 
 
 class _Advertised(msgspec.Struct, frozen=True):
@@ -132,7 +134,7 @@ class Mirror:
         out = self.git.text("for-each-ref", "--format=%(refname) %(objectname)", BASE, OVERLAY)
         found = dict(line.split(" ", 1) for line in out.splitlines())
         branch = self.git.try_run("symbolic-ref", "-q", "HEAD").out.decode("utf-8", "backslashreplace").strip()
-        return Tips(found.get(BASE, ""), found.get(OVERLAY, ""), branch.removeprefix("refs/heads/"))
+        return Tips(found.get(BASE, ""), found.get(OVERLAY, ""), branch.removeprefix("refs/heads/"), self._is_shallow())
 
     def fetch(self) -> bool:
         """Bring the private clone up to date; True when something changed. Raises GitRefused in git's words."""
@@ -147,19 +149,22 @@ class Mirror:
             wanted.append(f"+{f'refs/heads/{there.branch}' if there.branch else 'HEAD'}:{BASE}")
         if there.overlay and there.overlay != before.overlay:
             wanted.append(f"+refs/heads/{OVERLAY_BRANCH}:{OVERLAY}")
-        deepen = self.is_shallow() and not self.location.local and not self._deepened and bool(there.tip)
+        deepen = self._is_shallow() and not self.location.local and not self._deepened and bool(there.tip)
         if deepen and not wanted:
             wanted.append(f"+{f'refs/heads/{there.branch}' if there.branch else 'HEAD'}:{BASE}")
         if wanted:
             depth = ("--unshallow",) if deepen else ()
             result = self.as_user(*_FETCH, *depth, "origin", *wanted)
             checked(result, f"fetching from {self.location.shown}", NETWORK_SECONDS)
-            self._deepened = self._deepened or deepen
+            if deepen:
+                self._deepened = True
+                # It ends where history was cut off, and its tip would not tell.
+                self.history_cache.unlink(missing_ok=True)
             self._tidy()
         if before.overlay and not there.overlay:
             self.git.out("update-ref", "-d", OVERLAY)
         self._remember_branch(there.branch, detached=bool(there.tip) and not there.branch)
-        return self.tips() != before or deepen
+        return self.tips() != before
 
     def _advertised(self) -> _Advertised:
         result = self.as_user("ls-remote", "--symref", "origin", "HEAD", f"refs/heads/{OVERLAY_BRANCH}")
@@ -218,8 +223,12 @@ class Mirror:
         elif detached:
             self.git.out("update-ref", "--no-deref", "HEAD", BASE)
 
-    def is_shallow(self) -> bool:
-        """Whether history was cut off at the source."""
+    @property
+    def history_cache(self) -> Path:
+        """Where the history of the base is kept between starts."""
+        return self.home / "history.msgpack"
+
+    def _is_shallow(self) -> bool:
         return (self.folder / "shallow").exists()
 
     def _tidy(self) -> None:

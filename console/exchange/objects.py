@@ -152,6 +152,9 @@ class Objects:
         """The first ``size`` bytes of a blob, however large it is."""
         if not _NAME.fullmatch(oid):
             raise ValueError(f"{oid!r} is not an object id")
+        whole = self.sizes([oid])[0]
+        if whole is not None and whole <= size:
+            return self.blob(oid)
         result = run(["cat-file", "blob", oid], cwd=self._git.folder, env=self._git.env(), limit=max(size, 1))
         if result.code != 0 and not result.cut:
             raise GitRefused("git cat-file", result.words)

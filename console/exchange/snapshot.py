@@ -58,7 +58,7 @@ class SnapshotReader:
         if not tips.base:
             return Snapshot(head="", branch=tips.branch, problems=tuple(problems))
         git, home = self._mirror.git, self._mirror.home
-        history = load_history(git, tips.base, home / "history.msgpack")
+        history = load_history(git, tips.base, self._mirror.history_cache)
         below: dict[bytes, list[Entry]] = defaultdict(list)
         for entry in self._objects.tree(tips.base, "tasks", "submissions", "reviews", trees=True):
             below[entry.path.partition(b"/")[0]].append(entry)
@@ -99,8 +99,8 @@ class SnapshotReader:
             yield f"{where}: {f'branch {visible(tips.branch)} has' if tips.branch else 'it has'} no commits yet"
         elif not tips.branch:
             yield f"{where}: HEAD is detached, so its commit {tips.base[:12]} is read, and no branch"
-        if self._mirror.is_shallow():
-            yield f"{where}: the clone is shallow, so older revisions are not known"
+        if tips.shallow:
+            yield f"{visible(self._mirror.location.where)}: history is cut off (shallow): older revisions are not known"
 
     def _task(self, folder: Folder) -> Task:
         known = self._tasks.get((folder.name, folder.oid))
