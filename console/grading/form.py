@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from tomlkit.items import String as TomlString
 from tomlkit.items import StringType
 
+from console.grading.cites import panel_cite
 from console.grading.draft import Draft
 from console.grading.review import LevelNumber, Overruled, escape_front
 from console.grading.rubric import Criterion, Rubric
@@ -16,7 +17,7 @@ from console.grading.text import one_line
 from console.grading.verdict import MECHANISMS, OUTCOMES, Mechanism, Outcome, allowed
 from console.schema import SchemaError, Strict, convert, load_toml, nearest
 
-_WIDTH = 98
+_WIDTH = 78
 
 
 class FormCriterion(Strict, frozen=True, kw_only=True):
@@ -89,7 +90,7 @@ def print_form(
         f"outcome = {_quoted(draft.outcome or '')}  # {' | '.join(OUTCOMES)}",
         f"mechanism = {_quoted(draft.mechanism or '')}  # {' | '.join(MECHANISMS)}",
         "",
-        *_comment("Summary, findings tied to file:line with the quoted line, what would change the verdict."),
+        *_comment("Summary; findings with file:line and the quoted line; what would change it."),
         f"body = {_block(draft.body)}",
     ]
     for criterion in rubric.criteria:
@@ -112,7 +113,8 @@ def _criterion(draft: Draft, criterion: Criterion, suggestion: Suggestion | None
     if suggestion:
         lines += _comment(f"Suggested {suggestion.level}, because {suggestion.reason}")
     shown = one.level if one and level_set else suggestion.level if suggestion else ""
-    cites = (one.cites if one else ()) or (suggestion.cites if suggestion else ())
+    needed = tuple(panel_cite(panel) for panel in criterion.needs)
+    cites = (one.cites if one else ()) or (suggestion.cites if suggestion else needed)
     return [
         *lines,
         "[[criteria]]",

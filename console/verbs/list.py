@@ -109,7 +109,7 @@ def wanted(one: dict[str, Any], args: argparse.Namespace) -> bool:
 
 
 def _print(entries: list[dict[str, Any]]) -> None:
-    from console.verbs.output import STATUS_TONE, table
+    from console.verbs.output import STATUS_TONE, table, tell
 
     rows: list[list[str]] = [["SUBMISSION", "AUTHOR", "REVISION", "RUN", "REVIEWS", "MARK", "WORST FINDING"]]
     tones: list[list[Tone]] = [["dim"] * 7]
@@ -130,6 +130,8 @@ def _print(entries: list[dict[str, Any]]) -> None:
         )
         tones.append(["strong", "plain", "dim", STATUS_TONE.get(outcome, "dim"), "plain", "plain", severity])
     table(rows, tones)
+    if not entries:
+        tell("no submission matches")
 
 
 def _review_word(review: dict[str, Any]) -> str:

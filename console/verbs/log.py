@@ -93,7 +93,7 @@ def wanted(one: dict[str, Any], args: argparse.Namespace) -> bool:
 
 
 def _print(entries: list[dict[str, Any]]) -> None:
-    from console.verbs.output import STATUS_TONE, table
+    from console.verbs.output import STATUS_TONE, table, tell
 
     rows: list[list[str]] = [["DATE", "SUBMISSION", "GRADER", "OUTCOME", "MECHANISM", "SCORE", ""]]
     tones: list[list[Tone]] = [["dim"] * 7]
@@ -117,3 +117,5 @@ def _print(entries: list[dict[str, Any]]) -> None:
             ["dim", "strong", "plain", STATUS_TONE.get(one["outcome"] or "", "dim"), "plain", "plain", note_tone]
         )
     table(rows, tones)
+    if not entries:
+        tell("no review matches")

@@ -81,14 +81,15 @@ def _encodable(text: str, stream: TextIO) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], tones: Sequence[Sequence[Tone]] | None = None) -> None:
-    """Rows in columns, each as wide as its widest cell; the last column is not padded."""
+    """Rows in columns, each as wide as its widest cell; no line ends in blanks."""
     from rich.cells import cell_len
 
     shown = [[visible(cell) for cell in row] for row in rows]
     widths = [max(cell_len(cell) for cell in column) for column in zip(*shown, strict=True)]
     for number, row in enumerate(shown):
         cells: list[str | tuple[str, Tone]] = []
+        last = max((place for place, cell in enumerate(row) if cell), default=0)
         for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            pad = "" if place == len(row) - 1 else " " * (width - cell_len(cell) + 2)
+            pad = "" if place >= last else " " * (width - cell_len(cell) + 2)
             cells += [(cell, tones[number][place] if tones else "plain"), pad]
         print_text(*cells)

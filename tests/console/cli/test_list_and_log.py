@@ -42,7 +42,7 @@ def test_list_for_people(clone: Path, runs: list[FakeRuns], capsys: pytest.Captu
     FakeRuns.stored.update({"bad", "good"})
     assert cli.main(["list", "--exchange", str(clone)]) == 0
     out = re.sub(r"\b[0-9a-f]{9}\b", "<commit>", capsys.readouterr().out)
-    assert [line.rstrip() for line in out.splitlines()] == [
+    assert out.splitlines() == [
         "SUBMISSION    AUTHOR        REVISION   RUN   REVIEWS  MARK  WORST FINDING",
         "softmax/bad   model-␛[31mb  <commit>  fail  -        -     numerics/mismatch#1 what numerics/mismatch found "
         "<U+202E>",

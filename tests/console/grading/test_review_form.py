@@ -55,12 +55,13 @@ def test_a_printed_form_is_toml_with_everything_a_grader_needs(draft: Draft, sma
 # Review of t/m-1 at {REVISION}.
 # A line that begins with # is a comment: take the # away to give a level.
 
-# The evidence suggests incorrect flawed: numerics/unstable#1: NaN for rows above 88
+# The evidence suggests incorrect flawed: numerics/unstable#1: NaN for rows
+# above 88
 
 outcome = ""  # correct | incorrect | not-determined
 mechanism = ""  # sound | flawed | coincidental | leaked | hacked | not-shown
 
-# Summary, findings tied to file:line with the quoted line, what would change the verdict.
+# Summary; findings with file:line and the quoted line; what would change it.
 body = """
 """
 
@@ -89,6 +90,11 @@ cites = []
 # reason = ""
 '''
     )
+
+
+def test_the_panels_that_a_level_must_cite_are_there_even_without_a_suggestion(draft: Draft, small: Rubric) -> None:
+    printed = tomli.loads(print_form(draft, small, {}))
+    assert [one["cites"] for one in printed["criteria"]] == [["panel:correctness"], []]
 
 
 def test_a_form_that_nobody_filled_in_is_refused(draft: Draft, small: Rubric, unstable: Evidence) -> None:
