@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from runners.sandbox import capabilities, landlock, limits, paths, seccomp
+from runners.sandbox import capabilities, landlock, limits, paths, seccomp, shm
 from runners.sandbox.kernel import SandboxError
 from runners.sandbox.level import SandboxLevel, level
 from runners.sandbox.listener import Listener, Refusal
@@ -52,7 +52,8 @@ def restrict(
 
     Call it in a forked child that has one thread, no descriptor that foreign code must not have, and no datagram
     socket (through one, any named local socket can be written to). ``memory_mib`` comes on top of what the process
-    holds. ``exclude`` must be what :func:`readable_paths` was given.
+    holds. Where :func:`level` says so, /dev/shm is the process's own. ``exclude`` must be what
+    :func:`readable_paths` was given.
 
     Returns the descriptor of the listener, to be sent to the supervisor (SCM_RIGHTS) and closed before foreign code
     runs; until then make no call that the profile refuses, as nobody would answer. None for the judge's profile.
@@ -64,10 +65,11 @@ def restrict(
         raise SandboxError(f"the sandbox holds one thread, this process has {threads}")
     os.umask(0o077)
     limits.apply(memory_mib=memory_mib, cpu_seconds=cpu_seconds, compiler=profile is not Profile.STRICT)
+    private = profile is not Profile.JUDGE and level().private_shm and shm.make_private(memory_mib)
     access = landlock.Access(
         read=(*read, *(map(Path, paths.GPU) if devices else ())),
         listed=listable_paths(exclude),
-        write=write,
+        write=(*write, shm.FOLDER) if private else write,
         devices=(*map(Path, paths.WRITABLE_DEVICES), *devices),
     )
     abi = 0

@@ -8,7 +8,7 @@ from functools import cache
 
 import msgspec
 
-from runners.sandbox import landlock, seccomp
+from runners.sandbox import landlock, seccomp, shm
 from runners.sandbox.policy import Profile
 
 _ABI_TCP, _ABI_SCOPES = 4, 6
@@ -21,6 +21,8 @@ class SandboxLevel(msgspec.Struct, frozen=True):
     seccomp_notify: bool
     scoping: bool
     missing: tuple[str, ...]
+    private_shm: bool = False
+    """Whether a process gets a /dev/shm of its own; without one, shared memory by name is closed to it."""
 
     @property
     def reached(self) -> bool:
@@ -41,12 +43,12 @@ def level() -> SandboxLevel:
     if sys.platform != "linux":
         return SandboxLevel(0, False, False, ("runs need Linux",))
     abi = landlock.abi()
-    held, heard = _probe(abi)
-    return level_of(abi if held else 0, heard)
+    held, heard, private_shm = _probe(abi)
+    return level_of(abi if held else 0, heard, private_shm)
 
 
-def level_of(abi: int, notifies: bool) -> SandboxLevel:
-    """The level for a Landlock ABI (0: none) and whether refused calls are reported."""
+def level_of(abi: int, notifies: bool, private_shm: bool = True) -> SandboxLevel:
+    """The level for a Landlock ABI (0: none), and whether refused calls are reported and /dev/shm can be private."""
     missing = []
     if abi < 1:
         missing.append("Landlock, which closes files (Linux 5.13 and switched on)")
@@ -57,16 +59,19 @@ def level_of(abi: int, notifies: bool) -> SandboxLevel:
             missing.append("Landlock's scoping of signals and abstract sockets (Linux 6.12); seccomp refuses them")
     if not notifies:
         missing.append("seccomp with notifications (Linux 5.0, x86_64 or aarch64)")
-    return SandboxLevel(abi, notifies, abi >= _ABI_SCOPES, tuple(missing))
+    if not private_shm:
+        missing.append("a private /dev/shm (user namespaces), so Tensor.share_memory_() is refused")
+    return SandboxLevel(abi, notifies, abi >= _ABI_SCOPES, tuple(missing), private_shm)
 
 
-def _probe(abi: int) -> tuple[bool, bool]:
-    """Whether Landlock really closes a file, and whether a filter with a listener can be installed."""
+def _probe(abi: int) -> tuple[bool, bool, bool]:
+    """Whether Landlock really closes files, a filter with a listener can be installed, /dev/shm can be private."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         answer = b""
         try:
+            answer += b"S" if shm.make_private(1) else b"-"
             answer += b"F" if abi and _closes_files() else b"-"
             answer += b"N" if _listens(abi) else b"-"
             os.write(writer, answer)
@@ -74,11 +79,11 @@ def _probe(abi: int) -> tuple[bool, bool]:
             os._exit(0)
     os.close(writer)
     try:
-        answer = os.read(reader, 2)
+        answer = os.read(reader, 3)
     finally:
         os.close(reader)
         os.waitpid(child, 0)
-    return answer[:1] == b"F", answer[1:2] == b"N"
+    return b"F" in answer, b"N" in answer, b"S" in answer
 
 
 def _closes_files() -> bool:

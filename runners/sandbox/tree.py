@@ -13,7 +13,7 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +21,10 @@ from runners.sandbox import kernel, limits
 
 _PR_GET_CHILD_SUBREAPER = 37
 _FREEZE_ROUNDS = 50
-_PATIENCE_S = 10.0
+_PATIENCE_S = 30.0
 """How long to go on killing: only a process inside the kernel, on broken storage say, lives longer."""
 _PAUSE_S = 0.002
+_QUICK_LOOKS = 2000
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def become_subreaper() -> None:
 
 def descendants(pid: int, *, without: Collection[int] = ()) -> list[int]:
     """Pids of the living descendants of ``pid``, children before grandchildren; ``without`` those trees."""
-    return [process.pid for process in _walk([pid], without).values() if process.pid != pid]
+    return [process.pid for process in _walk([pid], without) if process.pid != pid]
 
 
 def count_descendants(pid: int) -> int:
@@ -82,69 +83,92 @@ def end_tree(pid: int, *, keep: Collection[int] = ()) -> int:
     process which forks and dies faster than one can look does not get away.
     """
     own = os.getpid()
-    spared = {own, *keep}
     adopts = pid != own and _is_subreaper()
-    before = set(_children(own)) if adopts else set()
-    seen: dict[int, _Process] = {}
+    # Children that the caller had before are none of this tree's; nor is a pid that it will wait for itself.
+    spared = {own, *keep, *(_children(own) if adopts else ())}
+    hunt = _Hunt(spared - {pid})
     deadline = time.monotonic() + _PATIENCE_S
-
-    def living() -> dict[int, _Process]:
-        roots = [pid, *(known.pid for known in seen.values() if _same(known))]
-        if adopts:
-            roots += [child for child in _children(own) if child not in before]
-        found = _walk(roots, keep)
-        found.pop(own, None)
-        seen.update(found)
-        return found
-
     while True:
-        found = _freeze(living, spared)
-        if not found:
-            break
-        _send(found.values(), signal.SIGKILL, spared)
-        for gone in seen:
+        hunt.freeze([pid, *(_children(own) if adopts else ())], without={*spared} - {pid, own})
+        hunt.kill()
+        for gone in hunt.seen:
             if gone != pid:
                 _bury(gone)
+        left = hunt.living()
+        if not left and (pid == own or adopts):
+            # One that was born after the look, of a parent that died before it, is a child of the caller now.
+            left = _hit_children(spared | {pid})
+        if not left:
+            return 0
         if time.monotonic() > deadline:
-            return len(living())
+            return left
         time.sleep(_PAUSE_S)
-    for gone in {*seen, *(_children(own) if pid == own or adopts else ())} - before - spared - {pid}:
-        _bury(gone)
-    return 0
+
+
+class _Hunt:
+    """Stops and kills the processes of a tree; remembers them, as a parent's death hides whose they were."""
+
+    def __init__(self, spared: Collection[int]) -> None:
+        self.seen: dict[int, _Process] = {}
+        self._foreign_sessions = {os.getsid(0)}
+        for pid in spared:
+            with contextlib.suppress(OSError):
+                self._foreign_sessions.add(os.getsid(pid))
+
+    def freeze(self, roots: Collection[int], without: Collection[int]) -> None:
+        """Stop each process as it is found, until a look finds nobody new: what is stopped cannot run away."""
+        stopped: set[_Process] = set()
+        for _ in range(_FREEZE_ROUNDS):
+            fresh = 0
+            known = [process.pid for process in self.seen.values() if _same(process)]
+            for process in _walk([*roots, *known], without):
+                if process.pid != os.getpid() and process not in stopped:
+                    self._send(process, signal.SIGSTOP)
+                    self.seen[process.pid] = process
+                    stopped.add(process)
+                    fresh += 1
+            if not fresh:
+                return
+
+    def kill(self) -> None:
+        """Kill all that was seen."""
+        for process in self.seen.values():
+            self._send(process, signal.SIGKILL)
+
+    def living(self) -> int:
+        """How many of those that were seen are there."""
+        return sum(_same(process) for process in self.seen.values())
+
+    def _send(self, process: _Process, number: signal.Signals) -> None:
+        """Signal the process, and its group where that lies in the tree: a group is hit whole, even as it forks."""
+        if process.session not in self._foreign_sessions and _same(process):
+            with contextlib.suppress(OSError):
+                os.killpg(process.group, number)
+        _signal(process, number)
+
+
+def _hit_children(spared: Collection[int]) -> int:
+    """Kill and bury the caller's children but ``spared``, over and over, as one that forks and dies has to be met
+    between the two. How many were left at the last look; none at a look means that there are none.
+
+    Their numbers cannot have passed to others, as nobody else buries them.
+    """
+    left: list[int] = []
+    for _ in range(_QUICK_LOOKS):
+        left = [child for child in _children(os.getpid()) if child not in spared]
+        if not left:
+            break
+        for child in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            _bury(child)
+    return len(left)
 
 
 def _is_subreaper() -> bool:
     answer = ctypes.c_int(0)
     kernel.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.addressof(answer))
     return bool(answer.value)
-
-
-def _freeze(look: Callable[[], dict[int, _Process]], spared: Collection[int]) -> dict[int, _Process]:
-    """Stop all that is alive, until a look finds nobody new: what is stopped neither forks nor runs away."""
-    stopped: dict[int, _Process] = {}
-    living = look()
-    for _ in range(_FREEZE_ROUNDS):
-        fresh = [process for process in living.values() if stopped.get(process.pid) is None]
-        if not fresh:
-            break
-        _send(fresh, signal.SIGSTOP, spared)
-        stopped.update({process.pid: process for process in fresh})
-        living = look()
-    return living
-
-
-def _send(processes: Iterable[_Process], number: signal.Signals, spared: Collection[int]) -> None:
-    """Signal each process, and first its group where that lies in the tree: a group is hit whole, even as it forks."""
-    processes = list(processes)
-    not_ours = {os.getsid(0)}
-    for pid in spared:
-        with contextlib.suppress(OSError):
-            not_ours.add(os.getsid(pid))
-    for group in {process.group for process in processes if process.session not in not_ours}:
-        with contextlib.suppress(OSError):
-            os.killpg(group, number)
-    for process in processes:
-        _signal(process, number)
 
 
 def _signal(process: _Process, number: signal.Signals) -> None:
@@ -165,9 +189,8 @@ def _bury(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
 
 
-def _walk(roots: Iterable[int], without: Collection[int]) -> dict[int, _Process]:
-    """The living among ``roots`` and all below them, by pid."""
-    found: dict[int, _Process] = {}
+def _walk(roots: Iterable[int], without: Collection[int]) -> Iterator[_Process]:
+    """The living among ``roots`` and all below them, each as soon as it is found."""
     waiting = deque(roots)
     visited = set(without)
     while waiting:
@@ -177,9 +200,8 @@ def _walk(roots: Iterable[int], without: Collection[int]) -> dict[int, _Process]
         visited.add(pid)
         process = _look(pid)
         if process is not None:
-            found[pid] = process
+            yield process
         waiting.extend(_children(pid))
-    return found
 
 
 def _children(pid: int) -> list[int]:
