@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from textual.app import SuspendNotSupported
 from textual.widget import Widget
 
 from console.actions import Action
+from console.exchange.errors import ExchangeError, GitRefused
 from console.exchange.text import visible
 from console.grading.problems import Problem
 from console.screens.base import ConsoleScreen
@@ -68,9 +70,7 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
         app, desk = self.console_app, self._desk
         self._problems = desk.problems()
         self._preview = None
-        self._proposal = view.propose(
-            desk.draft, desk.rubric, desk.state.evidence, desk.suggestions, app.exchange.grader.slug
-        )
+        self._proposal = view.propose(desk.draft, desk.rubric, desk.state.evidence, desk.suggestions, app.grader.slug)
         if self._proposal is not None:
             files, message = self._proposal.files, self._proposal.message
             app.work(lambda: app.exchange.preview(files, message), then=self._previewed, group="preview")
@@ -102,7 +102,7 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
         if self._progress:
             return (Span(f" » {visible(self._progress)}", "accent"),), ()
         if self._refusal is not None:
-            return (Span(" ✗ refused: r tries again", "bad"),), ()
+            return (Span(" ✗ refused: r tries again, T with the terminal", "bad"),), ()
         if self._problems:
             return (Span(" ! not ready: enter goes to the problem", "warn"),), ()
         if self._preview is None:
@@ -112,7 +112,7 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
     def offers(self, action: Action) -> bool:
         """Only what can be done now."""
         if action.id == "preview.retry":
-            return self._pending is not None
+            return self._refusal is not None
         if action.id == "preview.jump":
             return bool(self._problems)
         if action.id == "preview.commit":
@@ -162,12 +162,35 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
         self._publish("committing", lambda: exchange.publish(files, message, self._heard))
 
     def action_retry(self) -> None:
-        """Push the commit that was refused."""
+        """Push the commit that was refused; where there is none yet, commit again."""
         pending, exchange = self._pending, self.console_app.exchange
         if pending is None:
-            self.console_app.say("nothing was refused")
+            if self._refusal is not None:
+                self.action_commit()
+            else:
+                self.console_app.say("nothing was refused")
         elif not self._progress:
             self._publish("pushing", lambda: exchange.retry_pending(pending, self._heard))
+
+    def action_attended(self) -> None:
+        """Commit while git, gpg and hooks have the terminal."""
+        if self._progress or self._problems or self._proposal is None or self._preview is None:
+            self.console_app.say("not ready yet", "warn")
+            return
+        files, message, pending = self._proposal.files, self._proposal.message, self._pending
+        exchange = self.console_app.exchange
+        try:
+            with self.app.suspend():
+                if pending is not None:
+                    published = exchange.retry_pending(pending, print, attended=True)
+                else:
+                    published = exchange.publish(files, message, print, attended=True)
+        except (GitRefused, ExchangeError) as error:
+            self._refused(error)
+        except SuspendNotSupported:
+            self.console_app.say("this terminal cannot be lent", "warn")
+        else:
+            self._published(published)
 
     def _publish(self, word: str, work: Callable[[], Published]) -> None:
         self._progress, self._refusal = word, None
@@ -185,11 +208,11 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
 
     def _refused(self, error: BaseException) -> None:
         from console.errors import words
-        from console.exchange.errors import GitRefused
 
         self._progress = ""
         if isinstance(error, GitRefused):
-            self._refusal, self._pending = (error.what, error.words), error.pending
+            self._refusal = (error.what, error.words)
+            self._pending = error.pending or self._pending
         else:
             self._refusal = ("not committed", words(error))
         if self.is_mounted:

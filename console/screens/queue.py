@@ -83,7 +83,7 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         if snapshot is None:
             return
         self._submissions = {one.key: one for one in snapshot.submissions}
-        fresh = rows_of(snapshot, grader=app.exchange.grader.slug, drafts=app.drafts.keys(), moved=app.moved)
+        fresh = rows_of(snapshot, grader=app.grader.slug, drafts=app.drafts.keys(), moved=app.moved)
         self._rows = {row.key: row for row in fresh}
         self._arrange()
         self._reading += 1
@@ -150,13 +150,14 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         left: Line = (
             Span(f" {visible(exchange.name)} ", "title"),
             Span(f" {branch}", "dim"),
-            Span(f"  {visible(exchange.grader.slug) or 'no git identity'}", "dim"),
+            Span(f"  {visible(app.grader.slug) or 'no git identity'}", "dim"),
         )
         active = app.runs.active()
         unpushed = snapshot.unpushed if snapshot is not None else 0
         parts: list[Line] = [
             (Span(f"» {active} running", "accent"),) if active else BLANK,
             (Span(f"↑ {unpushed} unpushed", "warn"),) if unpushed else BLANK,
+            (Span(f"↑ {len(app.pending)} kept, P pushes", "warn"),) if app.pending else BLANK,
             app.fetched,
         ]
         return left, (*joined(parts, Span("  ")), Span(" "))
@@ -262,17 +263,11 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
 
     def action_run_visible(self) -> None:
         """Queue every row that the filter shows."""
-        queued, refused = 0, 0
-        for key in self.order():
-            if self._rows[key].phase in ("queued", "running"):
-                continue
-            if self.start_run(self._submissions[key]):
-                refused += 1
-            else:
-                queued += 1
-        self.runs_changed(frozenset(self.order()))
-        more = f"; {refused} broken, not run" if refused else ""
-        self.console_app.say(f"{queued} queued{more}", "dim")
+        idle = [key for key in self.order() if self._rows[key].phase not in ("queued", "running")]
+        chosen = [self._submissions[key] for key in idle if not self.why_not(self._submissions[key])]
+        if len(chosen) < len(idle):
+            self.console_app.say(f"{len(idle) - len(chosen)} of {len(idle)} are broken and not run", "warn")
+        self.run_all(chosen)
 
     def action_cancel_all(self) -> None:
         """Cancel every run."""
@@ -296,6 +291,10 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         field.value = ""
         field.remove_class("-open")
         self.table.focus()
+
+    def action_push(self) -> None:
+        """Send what was committed and did not arrive."""
+        self.console_app.push_pending()
 
     def action_fetch(self) -> None:
         """Ask the remote."""

@@ -185,7 +185,7 @@ class ReviewScreen(SubmissionScreen, inherit_bindings=True):
     def _load(self) -> None:
         app = self.console_app
         exchange, runs, drafts = app.exchange, app.runs, app.drafts
-        task, submission, grader = self.asked, self.submission, app.exchange.grader.slug
+        task, submission, grader = self.asked, self.submission, app.grader.slug
         snapshot = app.snapshot
         records = [one for one in snapshot.reviews if one.key == submission.key] if snapshot is not None else []
         mine = next((one.review for one in records if one.grader == grader and one.review is not None), None)

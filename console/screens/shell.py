@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual.app import App
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from console.config import Config
     from console.drafts import Drafts
     from console.exchange import Exchange
-    from console.exchange.model import Snapshot
+    from console.exchange.model import Grader, Pending, Published, Snapshot
     from console.runs import Runs
 
 T = TypeVar("T")
@@ -62,6 +63,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.fetched: Line = (Span("not fetched yet", "dim"),)
         self.said: Line = BLANK
         self.moved: set[str] = set()
+        self.pending: tuple[Pending, ...] = ()
         self._first = first
         self._changed: set[str] = set()
         self._changed_lock = threading.Lock()
@@ -96,6 +98,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self.fetch()
         else:
             self.work(self._first_snapshot, then=self._read_first)
+
+    @cached_property
+    def grader(self) -> Grader:
+        """Who reviews; asked of git once."""
+        return self.exchange.grader
 
     def _first_snapshot(self) -> Snapshot:
         return self._first.result() if self._first is not None else self.exchange.snapshot()
@@ -163,9 +170,34 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def fetch(self) -> None:
         """Ask the remote in the background."""
+        self.look_for_pending()
         self.fetched = (Span("fetching", "dim"),)
         self.refresh_bars()
         self.work(self.exchange.fetch, then=self._fetched, failed=self._not_fetched, group="fetch", exclusive=True)
+
+    def look_for_pending(self) -> None:
+        """Commits that an earlier session made and could not push."""
+
+        def got(pending: tuple[Pending, ...]) -> None:
+            self.pending = pending
+            self.refresh_bars()
+
+        self.work(self.exchange.pending, then=got, group="pending", exclusive=True)
+
+    def push_pending(self) -> None:
+        """Push the oldest of them."""
+        if not self.pending:
+            self.say("nothing waits to be pushed")
+            return
+        first = self.pending[0]
+
+        def done(published: Published) -> None:
+            self.say(f"{first.subject}: pushed to {published.pushed_to}", "good")
+            self.look_for_pending()
+            self.reread()
+
+        self.say(f"pushing {first.subject}", "dim")
+        self.work(lambda: self.exchange.retry_pending(first.id), then=done, group="publish")
 
     def _fetched(self, changed: bool) -> None:
         self.fetched = (Span("fetched", "dim"),)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from console.exchange.text import visible
 from console.screens.base import ConsoleScreen
+from console.screens.consent import Consent
 from console.screens.prompts import Tell, reason_prompt
 from console.view.panels import explain
 from console.widgets.bindings import bindings_for
@@ -34,22 +36,36 @@ class SubmissionScreen(ConsoleScreen, inherit_bindings=True):
         snapshot = self.console_app.snapshot
         return snapshot.tasks.get(submission.task) if snapshot is not None else None
 
-    def start_run(self, submission: Submission, *, fresh: bool = False) -> str:
-        """Queue a run; the answer is why it was not queued, or nothing."""
+    def why_not(self, submission: Submission) -> str:
+        """Why a submission cannot be run; empty when it can."""
         task = self.current_task(submission)
         problem = submission.problem or (task.problem if task is not None else "no such task")
         if task is None or task.spec is None or problem:
             return f"{submission.key} cannot be run: {problem or 'its task has no task.toml'}"
-        self.console_app.runs.start(task, submission, fresh=fresh)
         return ""
+
+    def run_all(self, submissions: Sequence[Submission], *, fresh: bool = False) -> None:
+        """Queue runs. What would execute code that the grader has not allowed is asked first, once for each task."""
+        pairs = [(task, one) for one in submissions if (task := self.current_task(one)) is not None]
+        consent = Consent(self.console_app)
+
+        def start(allowed: Collection[str]) -> None:
+            chosen = [(task, one) for task, one in pairs if task.name in allowed]
+            for task, one in chosen:
+                self.console_app.runs.start(task, one, fresh=fresh)
+            self.runs_changed(frozenset(one.key for _, one in chosen))
+            self.console_app.refresh_bars()
+
+        consent.ask({task.name: task for task, _ in pairs}, start)
 
     def _run(self, *, fresh: bool) -> None:
         submission = self.current_submission()
         if submission is None:
             self.console_app.say("no submission here")
-            return
-        refused = self.start_run(submission, fresh=fresh)
-        self.console_app.say(refused or f"{submission.key}: queued", "warn" if refused else "dim")
+        elif refused := self.why_not(submission):
+            self.console_app.say(refused, "warn")
+        else:
+            self.run_all([submission], fresh=fresh)
 
     def action_run(self) -> None:
         """Run the panels."""
@@ -98,7 +114,7 @@ class SubmissionScreen(ConsoleScreen, inherit_bindings=True):
             submission=submission.name,
             mark=mark,
             reason=one_line(reason),
-            grader=app.exchange.grader.slug,
+            grader=app.grader.slug,
             tree=submission.tree,
         )
         message = f"triage({submission.key}): {mark}\n\n{one.reason}\n"

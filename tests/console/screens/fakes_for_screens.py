@@ -16,6 +16,7 @@ from console.exchange.diff import Diff, FileDiff, Hunk, Line
 from console.exchange.model import (
     FileView,
     Grader,
+    Pending,
     Preview,
     Published,
     Revision,
@@ -106,6 +107,8 @@ class FakeExchange:
         self.refusal: Exception | None = None
         self.hold: threading.Event | None = None
         self.changed = False
+        self.changed_references: set[str] = set()
+        self.kept: tuple[Pending, ...] = ()
 
     def fetch(self) -> bool:
         changed, self.changed = self.changed, False
@@ -148,7 +151,14 @@ class FakeExchange:
             files=dict(files),
         )
 
-    def publish(self, files: Mapping[str, bytes], message: str, on_progress: Callable[[str], None]) -> Published:
+    def publish(
+        self,
+        files: Mapping[str, bytes],
+        message: str,
+        on_progress: Callable[[str], None],
+        *,
+        attended: bool = False,
+    ) -> Published:
         on_progress("pushing")
         if self.hold is not None:
             self.hold.wait(10)
@@ -158,7 +168,22 @@ class FakeExchange:
         self.published.append((dict(files), message))
         return Published(commit=oid(99), pushed_to="origin main", tries=1)
 
-    def retry_pending(self, pending: str, on_progress: Callable[[str], None]) -> Published:
+    def reference_changed(self, task: Task) -> bool:
+        return task.name in self.changed_references
+
+    def confirm_reference(self, task: Task) -> None:
+        self.changed_references.discard(task.name)
+
+    def trust(self) -> None:
+        self.needs_trust = False
+
+    def pending(self) -> tuple[Pending, ...]:
+        return self.kept
+
+    def retry_pending(
+        self, pending: str, on_progress: Callable[[str], None] = print, *, attended: bool = False
+    ) -> Published:
+        self.kept = ()
         self.published.append(({}, pending))
         return Published(commit=oid(98), pushed_to="origin main", tries=2)
 

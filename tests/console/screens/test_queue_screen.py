@@ -48,6 +48,7 @@ async def test_run_all_that_is_visible(bench: Bench) -> None:
     async with bench.app().run_test() as pilot:
         await settle(pilot)
         await pilot.press("slash", *"m-00", "enter", "R")
+        await settle(pilot)
         assert sorted(key for key, _ in bench.runs.started) == [f"row-softmax/m-00{n}" for n in (1, 2, 3)]
         await pilot.press("R")
         assert len(bench.runs.started) == 3
@@ -102,6 +103,7 @@ async def test_a_broken_row_stops_nothing(bench: Bench) -> None:
         await settle(pilot)
         assert "submission.toml: framework" in screen_text(pilot)
         await pilot.press("R")
+        await settle(pilot)
         assert [key for key, _ in bench.runs.started] == ["row-softmax/m-001"]
 
 
@@ -136,7 +138,9 @@ async def test_quitting_asks_when_runs_are_active(bench: Bench) -> None:
         await settle(pilot)
         await pilot.press("q")
         assert pilot.app.is_running
-        await pilot.press("r", "Q")
+        await pilot.press("r")
+        await settle(pilot)
+        await pilot.press("Q")
         assert isinstance(pilot.app.screen, Confirm)
         await pilot.press("n")
         assert pilot.app.is_running
@@ -154,6 +158,7 @@ async def test_help_finds_and_does(bench: Bench) -> None:
         assert "Run every submission" in screen_text(pilot)
         await pilot.press("enter")
         await pilot.pause(0.1)
+        await settle(pilot)
         assert len(bench.runs.started) == 3
         await pilot.press("ctrl+p", "escape")
         assert isinstance(pilot.app.screen, QueueScreen)
@@ -210,3 +215,42 @@ async def test_the_footer_follows_the_registry(bench: Bench) -> None:
             assert word in footer
         assert "back" not in footer
         await asyncio.sleep(0)
+
+
+async def test_code_that_was_not_allowed_is_asked_first(bench: Bench) -> None:
+    bench.exchange.needs_trust = True
+    bench.exchange.changed_references = {"row-softmax"}
+    async with bench.app().run_test() as pilot:
+        await settle(pilot)
+        await pilot.press("r")
+        await settle(pilot)
+        await pilot.press("n")
+        await settle(pilot)
+        assert bench.runs.started == []
+        assert bench.exchange.needs_trust
+        await pilot.press("r")
+        await settle(pilot)
+        await pilot.press("y")
+        await settle(pilot)
+        assert "reference.py has changed" in screen_text(pilot)
+        await pilot.press("n")
+        await settle(pilot)
+        assert bench.runs.started == []
+        await pilot.press("R")
+        await settle(pilot)
+        await pilot.press("y")
+        await settle(pilot)
+        assert len(bench.runs.started) == 3
+
+
+async def test_commits_kept_from_before_are_pushed(bench: Bench) -> None:
+    from console.exchange.model import Pending
+
+    bench.exchange.kept = (Pending(id="review-9", commit=oid(9), subject="review(x/y)", when=1, paths=()),)
+    async with bench.app().run_test(size=(120, 24)) as pilot:
+        await settle(pilot)
+        assert "1 kept" in screen_text(pilot)
+        await pilot.press("P")
+        await settle(pilot)
+        assert bench.exchange.published == [({}, "review-9")]
+        assert "kept" not in screen_text(pilot).splitlines()[0]

@@ -216,6 +216,7 @@ async def test_panels_fill_in_while_one_reads(bench: Bench) -> None:
     async with bench.app().run_test() as pilot:
         review = await opened(pilot)
         await pilot.press("r", "f4")
+        await settle(pilot)
         await pilot.pause(0.4)
         assert "queued" in screen_text(pilot)
         bench.finish(KEY)
@@ -231,6 +232,7 @@ async def test_leaving_cancels_no_run(bench: Bench) -> None:
     async with bench.app().run_test() as pilot:
         await opened(pilot)
         await pilot.press("r", "q")
+        await settle(pilot)
         assert isinstance(pilot.app.screen, QueueScreen)
         assert bench.runs.active() == 1
         bench.finish(KEY)
