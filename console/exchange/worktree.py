@@ -87,12 +87,14 @@ class WorkTree:
         above = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
         out = self.git.out("ls-tree", "-z", "--full-tree", "HEAD", "--", *above)
         for line in filter(None, out.split(b"\0")):
-            head, _, name = line.partition(b"\t")
-            wanted = (b"100644", b"100755") if name == path.encode() else (b"040000",)
+            head, _, found = line.partition(b"\t")
+            name = found.decode("utf-8", "replace")
+            # A folder that is asked for along with something in it is listed by all that it holds.
+            if name not in above:
+                continue
+            wanted = (b"100644", b"100755") if name == path else (b"040000",)
             if head[:6] not in wanted:
-                raise ExchangeError(
-                    f"{path}: a link, a submodule or something else stands in the way, so it is not written"
-                )
+                raise ExchangeError(f"{path}: {name} is a link or something else that is not written through")
 
     def commit(self, message: str) -> str:
         """``git commit`` as the grader's own repository would: identity, signature, hooks. The new commit.
