@@ -138,3 +138,15 @@ FINDINGS: dict[str, FindingKind] = {
 def kind_of(code: str) -> FindingKind:
     """The row for ``code``. Raises KeyError for a code that is not in the table."""
     return FINDINGS[code]
+
+
+def as_markdown() -> str:
+    """The table as a page of the documentation."""
+    lines = ["# Findings", "", "Every code that a run can report. Reviews cite them; codes stay stable.", ""]
+    for panel in PANELS:
+        lines += [f"## {panel} panel", "", "| code | severity | meaning |", "| --- | --- | --- |"]
+        lines += [
+            f"| {kind.code} | {kind.severity} | {kind.meaning} |" for kind in FINDINGS.values() if kind.panel == panel
+        ]
+        lines.append("")
+    return "\n".join(lines)
