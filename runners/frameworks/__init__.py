@@ -33,6 +33,14 @@ class FrameworkHooks(Protocol):
         """Prepare this process for foreign code. Called once, after the fork and before anything foreign."""
         ...
 
+    def place(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments where the code runs: themselves on a CPU, copies on a device. Call it before any window."""
+        ...
+
+    def collect(self, result: Any, placed: Mapping[str, Any], arguments: Mapping[str, Any]) -> Any:
+        """What a call with ``placed`` gave, on the CPU; in-place changes are brought back to ``arguments``."""
+        ...
+
     def watch(
         self, arguments: Mapping[str, Any], options: Mapping[str, Any], heartbeat: Callable[[], None]
     ) -> AbstractContextManager[Reports]:

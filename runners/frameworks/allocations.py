@@ -83,7 +83,7 @@ def _fill(zone: memoryview, pattern: bytes) -> None:
         cells.reshape(-1, len(values))[:] = values
 
 
-class Allocations(TorchDispatchMode):
+class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Switches the interception on for one call. ``memory`` learns of every block."""
 
     @classmethod
@@ -92,7 +92,7 @@ class Allocations(TorchDispatchMode):
         return False
 
     def __init__(self, reports: Reports, memory: MemoryMap, fill: int, heartbeat: Callable[[], None]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._reports, self._memory, self._seed, self._heartbeat = reports, memory, fill, heartbeat
         self._guard = guard_pattern(fill, GUARD_BYTES)
         self._blocks: dict[int, weakref.ref[Block]] = {}
@@ -108,12 +108,12 @@ class Allocations(TorchDispatchMode):
             forget()
             start(thread)
 
-        threading.Thread.start = started  # type: ignore[method-assign]
-        super().__enter__()
+        threading.Thread.start = started  # type: ignore[method-assign, assignment]
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         threading.Thread.start = self._start_thread  # type: ignore[method-assign]
         for reference in list(self._blocks.values()):
             block = reference()
@@ -160,7 +160,7 @@ class Allocations(TorchDispatchMode):
             return None
         block = self.block(size, plan.dtype)
         flat = torch.frombuffer(block, dtype=torch.uint8, offset=block.first, count=size)
-        return torch.empty(0, dtype=plan.dtype).set_(flat.untyped_storage(), 0, plan.shape, plan.stride())  # type: ignore[call-overload, no-any-return]
+        return torch.empty(0, dtype=plan.dtype).set_(flat.untyped_storage(), 0, plan.shape, plan.stride())
 
     def block(self, size: int, dtype: torch.dtype) -> Block:
         """A new block of ``size`` bytes, filled with the pattern of ``dtype``, between guards."""
@@ -211,7 +211,7 @@ class Allocations(TorchDispatchMode):
         bigger = torch.zeros(needed, dtype=torch.uint8)
         old = known.hi - known.lo
         bigger[:old] = torch.from_numpy(known.bytes.copy())
-        tensor.set_(bigger.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())  # type: ignore[call-overload]
+        tensor.set_(bigger.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
 
     def _written_arguments(self, func: Any) -> tuple[tuple[int, str], ...]:
         found = self._writes.get(func)
@@ -281,11 +281,13 @@ class Allocations(TorchDispatchMode):
                 return
             count = int((extent.view_states(tensor) == DERIVED).any(-1).sum())
         if count:
+            source, place = extent.source
+            file, line = place or (None, None)
             self._reports.add(
                 "memory/uninitialised",
-                f"{count} of {tensor.numel()} elements of {what} are computed from memory that nothing wrote",
-                extent.source[0],
-                extent.source[1],
+                f"{count} of {tensor.numel()} elements of {what} are computed from {source}",
+                file,
+                line,
                 {"tensor": what, "elements": count},
             )
 

@@ -73,15 +73,16 @@ class ToCPU(TorchFunctionMode):
     ) -> Any:
         if self.leaves_sight is not None and self.out_of_sight is not None and self.leaves_sight(func):
             self.out_of_sight()
-        if func is torch.Tensor.cuda:
+        if func is torch.Tensor.cuda or func is torch.Tensor.pin_memory:
             return args[0]
         named = dict(kwargs or {})
+        if func is torch.device:
+            # A name alone moves nothing, and must equal what a tensor claims.
+            return func(*args, **named)
         if "device" in named:
             named["device"] = on_cpu(named["device"])
         if named.get("pin_memory"):
             named["pin_memory"] = False
-        if func is torch.Tensor.pin_memory:
-            return args[0]
         if func is torch.Tensor.to and len(args) > 1 and isinstance(args[1], int):
             args = (args[0], "cpu", *args[2:])
         if any(_names_cuda(one) for one in args):
@@ -216,10 +217,22 @@ def _claim_cuda() -> None:
         real = own.__get__(tensor)
         return claimed if real.type == "cpu" else real
 
-    torch.Tensor.device = property(device)  # type: ignore[assignment, method-assign]
-    torch.Tensor.is_cuda = property(lambda tensor: device(tensor) == claimed)  # type: ignore[assignment, method-assign]
-    torch.Tensor.is_cpu = property(lambda tensor: device(tensor).type == "cpu")  # type: ignore[assignment, method-assign]
-    torch.Tensor.get_device = lambda tensor: 0  # type: ignore[method-assign]
+    torch.Tensor.device = property(device)  # type: ignore[assignment]
+    torch.Tensor.is_cuda = property(lambda tensor: device(tensor) == claimed)  # type: ignore[assignment]
+    torch.Tensor.is_cpu = property(lambda tensor: device(tensor).type == "cpu")  # type: ignore[assignment]
+    torch.Tensor.get_device = lambda tensor: 0  # type: ignore[method-assign, assignment]
+
+
+def _cover_backward(mode: ToCPU) -> None:
+    """A mode is off while it handles a function, and ``backward`` is one: switch it on for what runs inside."""
+    run = torch.autograd.graph._engine_run_backward
+
+    def covered(*args: Any, **kwargs: Any) -> Any:
+        with mode:
+            return run(*args, **kwargs)
+
+    for module in (torch.autograd, torch.autograd.graph):
+        module._engine_run_backward = covered  # type: ignore[attr-defined]
 
 
 def install(claims: bool) -> ToCPU:
@@ -228,10 +241,11 @@ def install(claims: bool) -> ToCPU:
     if _mode is None:
         _mode = ToCPU()
         _stand_in_for_cuda()
-        torch.Generator = _Generator  # type: ignore[misc, assignment]
+        torch.Generator = _Generator  # type: ignore[misc]
         if claims:
             _claim_cuda()
-        _mode.__enter__()
+        _cover_backward(_mode)
+        _mode.__enter__()  # type: ignore[no-untyped-call]
     return _mode
 
 

@@ -91,6 +91,15 @@ _AT = re.compile(r"(?:^|\n)\s*at (\d+):(\d+):")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
+def _text(error: BaseException) -> str:
+    """What the error says; an exception of the submission may fail even at that."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - foreign code
+        return ""
+    return clip(text.replace("<source unavailable>", "").strip(), 20_000)
+
+
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """The error, then what caused it, innermost last."""
     seen: set[int] = set()
@@ -119,7 +128,7 @@ def _compile_place(error: BaseException, folder: str) -> tuple[str, int] | None:
     node, source = getattr(error, "node", None), getattr(error, "src", None)
     line = getattr(node, "lineno", None)
     if line is None:
-        at = _AT.search(str(error))
+        at = _AT.search(_text(error))
         line = int(at.group(1)) if at else None
     if line is None or not isinstance(source, str):
         return None
@@ -142,9 +151,9 @@ def _place(error: BaseException, folder: str) -> tuple[str, int] | None:
             found = _compile_place(one, folder)
             if found is not None:
                 return found
-    if isinstance(errors[0], SyntaxError) and errors[0].filename and errors[0].lineno:
-        if _inside(errors[0].filename, folder):
-            return (os.path.relpath(os.path.realpath(errors[0].filename), folder), errors[0].lineno)
+    first = errors[0]
+    if isinstance(first, SyntaxError) and first.filename and first.lineno and _inside(first.filename, folder):
+        return (os.path.relpath(os.path.realpath(first.filename), folder), first.lineno)
     for one in reversed(errors):
         found = _innermost(one.__traceback__, folder)
         if found is not None:
@@ -166,7 +175,7 @@ def _by_class(error: BaseException) -> str | None:
     if isinstance(error, ModuleNotFoundError):
         return "build/environment"
     if type(error).__name__ in _COMPILE_CLASSES:
-        return None if _by_phrase(str(error)) == "build/wrong-arch" else "build/compile"
+        return None if _by_phrase(_text(error)) == "build/wrong-arch" else "build/compile"
     return None
 
 
@@ -192,7 +201,7 @@ def _code(error: BaseException, phase: Phase, folder: str) -> str:
         if code is not None:
             return code
     for one in reversed(errors):
-        code = _by_phrase(f"{type(one).__name__}: {clip(str(one), 20_000)}")
+        code = _by_phrase(f"{type(one).__name__}: {_text(one)}")
         if code is not None:
             return code
     if _from_a_kernel(error):
@@ -210,7 +219,7 @@ def _words(error: BaseException) -> str:
     for last in _chain(error):  # noqa: B007 - the innermost is wanted
         pass
     shown = last if _from_a_kernel(error) else error
-    text = " ".join(str(shown).split())
+    text = " ".join(_text(shown).split())
     name = type(shown).__name__
     return _ADDRESS.sub("0x…", f"{name}: {text}" if text else name)
 

@@ -27,7 +27,20 @@ WRITTEN, UNWRITTEN, DERIVED = 0, 1, 2
 class Extent:
     """A range of memory with a name. ``states`` is one byte per byte, None while every byte is written."""
 
-    __slots__ = ("__weakref__", "_bytes", "argument", "hi", "keep", "lo", "name", "shadow", "source", "start", "states", "storage")
+    __slots__ = (
+        "__weakref__",
+        "_bytes",
+        "argument",
+        "hi",
+        "keep",
+        "lo",
+        "name",
+        "shadow",
+        "source",
+        "start",
+        "states",
+        "storage",
+    )
 
     def __init__(self, lo: int, hi: int, name: str, argument: str | None = None, storage: int | None = None) -> None:
         self.lo, self.hi, self.name, self.argument = lo, hi, name, argument
@@ -36,8 +49,8 @@ class Extent:
         self.start = lo
         """Where the tensor that gave the name begins: indices in reports count from here."""
         self.states: np.ndarray[Any, Any] | None = None
-        self.source: Site | None = None
-        """Where the last derived value's unwritten operand was read."""
+        self.source: tuple[str, Site | None] | None = None
+        """What the last derived value depends on, and where that was read."""
         self.shadow: Shadow | None = None
         self.keep: Any = None
         self._bytes: np.ndarray[Any, Any] | None = None
@@ -47,7 +60,7 @@ class Extent:
         """The memory itself, as uint8."""
         if self._bytes is None:
             raw = (ctypes.c_uint8 * (self.hi - self.lo)).from_address(self.lo)
-            self._bytes = np.frombuffer(raw, dtype=np.uint8)
+            self._bytes = np.ctypeslib.as_array(raw)
         return self._bytes
 
     def mark(self, state: int) -> None:

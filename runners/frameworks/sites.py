@@ -26,8 +26,7 @@ def _skip(file: str) -> bool:
     if skipped is None:
         parts = file.replace("\\", "/")
         skipped = (
-            file.startswith(_HERE)
-            or file.startswith("<")
+            file.startswith((_HERE, "<"))
             or any(f"/site-packages/{name}/" in parts for name in ("triton", "torch", "numpy"))
             or f"{os.sep}contextlib.py" in file
         )

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from runners.contract import Device
-from runners.frameworks import device_mapping
+from runners.frameworks import cuda_device, device_mapping
 from runners.frameworks.allocations import Allocations
 from runners.frameworks.extents import MemoryMap
 from runners.frameworks.reports import Reports
@@ -31,6 +31,14 @@ class TorchHooks:
         self._device = device
         if device == "cpu":
             device_mapping.offer()
+
+    def place(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments where the code runs."""
+        return cuda_device.place(arguments) if self._device == "cuda" else arguments
+
+    def collect(self, result: Any, placed: Mapping[str, Any], arguments: Mapping[str, Any]) -> Any:
+        """A result on the CPU, in-place changes brought back."""
+        return cuda_device.collect(result, placed, arguments) if self._device == "cuda" else result
 
     @contextlib.contextmanager
     def watch(

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from runners.contract import Device
-from runners.frameworks import device_mapping
+from runners.frameworks import cuda_device, device_mapping
 from runners.frameworks.allocations import Allocations, leaves_sight
 from runners.frameworks.diagnosis import NotInterpretableError, SpinError
 from runners.frameworks.extents import MemoryMap
@@ -25,10 +25,11 @@ class TritonHooks:
 
     def __init__(self) -> None:
         self._interpreted = True
+        self._device: Device = "cpu"
 
     def install(self, device: Device, interpreted: bool) -> None:
         """Prepare this process. Interpreted, it needs TRITON_INTERPRET=1 from before the import of Triton."""
-        self._interpreted = interpreted
+        self._interpreted, self._device = interpreted, device
         if not interpreted:
             return
         from runners.frameworks.interpreter import driver, language
@@ -36,6 +37,14 @@ class TritonHooks:
         language.patch_language()
         driver.install()
         device_mapping.install(claims=True)
+
+    def place(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments where the code runs."""
+        return cuda_device.place(arguments) if self._device == "cuda" else arguments
+
+    def collect(self, result: Any, placed: Mapping[str, Any], arguments: Mapping[str, Any]) -> Any:
+        """A result on the CPU, in-place changes brought back."""
+        return cuda_device.collect(result, placed, arguments) if self._device == "cuda" else result
 
     @contextlib.contextmanager
     def watch(
@@ -101,10 +110,15 @@ def _swallowed(watch: Any, reports: Reports) -> None:
     words = clip(f"{type(error).__name__}: {error}", 200)
     if isinstance(error, (NotInterpretableError, SpinError)):
         reports.add(
-            "build/environment", f"what ran is not what runs on a device, as a kernel could not be run: {words}", file, line
+            "build/environment",
+            f"what ran is not what runs on a device, as a kernel could not be run: {words}",
+            file,
+            line,
         )
     else:
-        reports.add("integrity/silent-fallback", f"a kernel failed and the call returned all the same: {words}", file, line)
+        reports.add(
+            "integrity/silent-fallback", f"a kernel failed and the call returned all the same: {words}", file, line
+        )
 
 
 def make_hooks() -> TritonHooks:

@@ -131,7 +131,8 @@ class Access:
             if not states.any():
                 continue
             derived = extent.source if (states == DERIVED).any() else None
-            number = self._launch.source("memory that nothing wrote", extent.name, derived)
+            what = f"memory that nothing wrote ({extent.name})" if derived is None else derived[0]
+            number = self._launch.source(what, None if derived is None else derived[1])
             if found is None:
                 found = np.zeros(int(np.prod(shape)), dtype=np.uint8)
             found[slice(None) if part.lanes is None else part.lanes] = np.where(states != 0, number, 0)
@@ -144,7 +145,7 @@ class Access:
             if unwritten is not None:
                 lanes = unwritten.reshape(-1) if part.lanes is None else unwritten.reshape(-1)[part.lanes]
             if lanes is not None and lanes.any():
-                extent.source = self._launch.source_site(int(lanes.max()))
+                extent.source = self._launch.source_of(int(lanes.max()))
                 extent.set_states(part.offsets, size, np.where(lanes != 0, DERIVED, WRITTEN).astype(np.uint8))
             elif extent.states is not None:
                 extent.set_states(part.offsets, size, WRITTEN)
@@ -178,13 +179,13 @@ class Access:
         if data.size == 1:
             launch.poll(int(data.reshape(-1)[0]), made.data, volatile)
         if launch.watched:
-            for part in parts:
+            for part in parts if launch.shares else ():
                 shadow = launch.shadow(part.extent, kind.itemsize)
                 if shadow is not None:
                     shadow.read(shadow.index(part.offsets, kind.itemsize), launch.teller(part.extent, shadow))
             made.unwritten = self._unwritten(parts, data.shape, kind.itemsize)
             if other is None and active is not None:
-                number = launch.source("the masked-off lanes of a load without `other`", None, None)
+                number = launch.source("the masked-off lanes of a load without `other`")
                 lanes = np.where(active, 0, number).astype(np.uint8)
                 made.unwritten = lanes if made.unwritten is None else np.maximum(made.unwritten, lanes)
             elif other is not None and other.unwritten is not None and active is not None:
@@ -224,9 +225,10 @@ class Access:
             mine = lanes.view(np.uint8).reshape(len(lanes), -1)
             places = part.offsets.astype(np.int64)[:, None] + np.arange(size)
             equal = (part.extent.bytes[places] == mine).all(axis=1)
-            return np.repeat(equal, repeats)[conflicting]  # type: ignore[no-any-return]
+            return np.repeat(equal, repeats)[conflicting]
 
-        shadow.write(index, same, launch.teller(part.extent, shadow))
+        if launch.shares:
+            shadow.write(index, same, launch.teller(part.extent, shadow))
         again = shadow.repeated(index)
         if again is not None:
             lost, kept = again[0] // repeats, again[1] // repeats
@@ -253,7 +255,7 @@ class Access:
 
     def _before_atomic(self, parts: list[Part], size: int, semantic: Any) -> None:
         launch = self._launch
-        for part in parts:
+        for part in parts if launch.shares else ():
             shadow = launch.shadow(part.extent, size)
             if shadow is not None:
                 shadow.atomic(shadow.index(part.offsets, size), launch.teller(part.extent, shadow))
@@ -310,7 +312,7 @@ class Access:
             before = _raw.load(place, one, old[lane : lane + 1], kind)
             old[lane] = before[0]
             _raw.store(place, encode(decode(before, name) + added[lane], name), one)
-        return old.reshape(data.shape)
+        return old.reshape(data.shape)  # type: ignore[no-any-return]
 
     def atomic_cas(self, ptr: Any, compare: Any, value: Any, semantic: Any) -> Any:
         """A compare-and-swap; gives the old values."""
@@ -343,7 +345,7 @@ class Access:
 def _union(one: Array | None, other: Array | None) -> Array | None:
     if one is None or other is None:
         return other if one is None else one
-    return np.maximum(one, other)  # type: ignore[no-any-return]
+    return np.maximum(one, other)
 
 
 def pointer_masks(materialize: Callable[..., Any]) -> Callable[..., Any]:
@@ -355,5 +357,3 @@ def pointer_masks(materialize: Callable[..., Any]) -> Callable[..., Any]:
         return pointers, masks
 
     return with_origin
-
-

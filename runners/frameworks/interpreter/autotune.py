@@ -95,9 +95,7 @@ def _say(tuner: Any, configs: Any, number: int) -> None:
 
 def _run_compared(tuner: Any, full: dict[str, Any], start: Any) -> Any:
     covered = {*tuner.reset_to_zero, *tuner.restore_value}
-    tensors = {
-        name: value for name, value in full.items() if isinstance(value, torch.Tensor) and name not in covered
-    }
+    tensors = {name: value for name, value in full.items() if isinstance(value, torch.Tensor) and name not in covered}
     launches.updates_wanted = True
     launches.updated.clear()
     try:
@@ -155,7 +153,7 @@ def _small(tensor: torch.Tensor) -> bool:
 
 def _view(tensor: torch.Tensor) -> Any:
     storage = tensor.untyped_storage()
-    return torch.empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),), (1,)).numpy()  # type: ignore[call-overload]
+    return torch.empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),), (1,)).numpy()
 
 
 def _bytes(tensor: torch.Tensor) -> Any:

@@ -1,5 +1,7 @@
 """The builder that every Triton construct goes through, with arithmetic as hardware does it."""
 
+# ruff: noqa: D102 - the methods' names and meanings are those of Triton's own builder
+
 from __future__ import annotations
 
 import dataclasses
@@ -33,7 +35,7 @@ TensorHandle.unwritten = None
 
 def _values(handle: Any) -> Array:
     name = handle.dtype.name
-    return decode(handle.data, name) if name in PATTERNS else handle.data  # type: ignore[no-any-return]
+    return decode(handle.data, name) if name in PATTERNS else handle.data
 
 
 def _with_origin(data: Array, dtype: Any, *sources: Any) -> Any:
@@ -213,7 +215,7 @@ class Builder(InterpreterBuilder):  # type: ignore[misc]
     def create_assume(self, condition: Any) -> None:
         """A hint to the compiler; a false one is not an error here."""
 
-    def create_print(self, prefix: str, hex: bool, values: Any, isSigned: Any) -> None:  # noqa: A002, N803
+    def create_print(self, prefix: str, hex: bool, values: Any, isSigned: Any) -> None:  # noqa: A002
         """Printing from a kernel says nothing about it."""
 
     # memory: see access.py
@@ -229,9 +231,7 @@ class Builder(InterpreterBuilder):  # type: ignore[misc]
     ) -> Any:
         return self._load(ptrs, mask, other, is_volatile)
 
-    def create_masked_store(
-        self, ptrs: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any
-    ) -> None:
+    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any) -> None:
         self._store(ptrs, value, mask)
 
     def _load(self, ptrs: Any, mask: Any, other: Any, volatile: bool) -> Any:
@@ -242,7 +242,7 @@ class Builder(InterpreterBuilder):  # type: ignore[misc]
         assert self.launch is not None, "a store outside of a launch"
         self.launch.access.store(ptrs, value, mask)
 
-    def create_atomic_rmw(self, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:  # noqa: N803
+    def create_atomic_rmw(self, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
         assert self.launch is not None, "an atomic outside of a launch"
         return self.launch.access.atomic_rmw(rmwOp, ptr, val, mask, sem)
 
@@ -256,7 +256,13 @@ class Builder(InterpreterBuilder):  # type: ignore[misc]
         raise NotInterpretableError("the interpreter cannot run inline assembly (tl.inline_asm_elementwise)")
 
     def create_extern_elementwise(
-        self, libName: str, libPath: str, symbol: str, argList: Any, retType: Any, isPure: bool  # noqa: N803
+        self,
+        libName: str,
+        libPath: str,
+        symbol: str,
+        argList: Any,
+        retType: Any,
+        isPure: bool,
     ) -> Any:
         function = libdevice.function_for(symbol)
         if function is None:

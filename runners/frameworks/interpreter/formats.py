@@ -1,4 +1,4 @@
-"""bfloat16 and float8 values, which the interpreter keeps as bit patterns: exact decoding, correctly rounded encoding."""
+"""bfloat16 and float8 values, which the interpreter keeps as bits: exact decoding, correctly rounded encoding."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _table(name: str) -> Array:
 def decode(bits: Array, name: str) -> Array:
     """The float32 values of bit patterns."""
     if name == "bf16":
-        return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return _table(name)[bits]  # type: ignore[no-any-return]
+        return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)  # type: ignore[no-any-return]
+    return _table(name)[bits]
 
 
 def _encode_bf16(values: Array, toward_zero: bool) -> Array:
@@ -58,7 +58,7 @@ def _encode_bf16(values: Array, toward_zero: bool) -> Array:
         bits = bits + (((bits >> np.uint32(16)) & np.uint32(1)) + np.uint32(0x7FFF))
     high = (bits >> np.uint32(16)).astype(np.uint16)
     nan = np.isnan(single)
-    return np.where(nan, np.uint16(0x7FC0), high) if nan.any() else high
+    return np.where(nan, np.uint16(0x7FC0), high) if nan.any() else high  # type: ignore[no-any-return]
 
 
 def encode(values: Array, name: str, toward_zero: bool = False) -> Array:
@@ -76,7 +76,7 @@ def encode(values: Array, name: str, toward_zero: bool = False) -> Array:
     if toward_zero:
         over = np.abs(decode(bits, name)) > np.abs(flat.numpy())
         bits = np.where(over, bits - 1, bits).astype(np.uint8)
-    return bits.reshape(values.shape)
+    return bits.reshape(values.shape)  # type: ignore[no-any-return]
 
 
 def half_toward_zero(values: Array) -> Array:

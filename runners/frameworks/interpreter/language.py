@@ -148,8 +148,8 @@ def patch_language() -> None:
     autotune.install()
 
 
-@triton.jit
-def _warm_kernel(x, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+@triton.jit  # type: ignore[untyped-decorator]
+def _warm_kernel(x, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     columns = tl.arange(0, BLOCK)
     inside = columns < n
     row = tl.load(x + columns, mask=inside, other=-float("inf"))

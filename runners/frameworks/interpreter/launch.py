@@ -22,6 +22,7 @@ from runners.frameworks.diagnosis import DeviceAssertionError, NotInterpretableE
 from runners.frameworks.extents import DERIVED, Extent, MemoryMap, whole_storage
 from runners.frameworks.interpreter.access import Access
 from runners.frameworks.interpreter.builder import Builder
+from runners.frameworks.interpreter.formats import numpy_kind
 from runners.frameworks.interpreter.races import MAX_ELEMENTS, Programs, Shadow, Tell
 from runners.frameworks.interpreter.unwritten import MarkingBuilder
 from runners.frameworks.reports import Reports
@@ -72,7 +73,7 @@ class CompiledStandIn:
     def __init__(self, function: Any, constants: Mapping[str, Any]) -> None:
         self._function, self._constants = function, constants
         self.name = function.__name__
-        self.metadata = SimpleNamespace(shared=0, num_warps=4, num_ctas=1, num_stages=1, name=self.name)
+        self.metadata = SimpleNamespace(shared=1024, num_warps=4, num_ctas=1, num_stages=1, name=self.name)
         self.asm: dict[str, str] = {}
 
     def _init_handles(self) -> None:
@@ -103,7 +104,7 @@ class Launch:
         self._shadowed: list[Extent] = []
         self.shape: tuple[int, ...] = (1,)
         self._watch = watch
-        self._sources: list[tuple[str, str | None, Site | None]] = [("", None, None)]
+        self._sources: list[tuple[str, Site | None]] = [("", None)]
         self._poll: tuple[int, bytes] | None = None
         self._polls = 0
 
@@ -121,6 +122,11 @@ class Launch:
             extent.name, extent.start = name, tensor.data_ptr()
         return extent
 
+    @property
+    def shares(self) -> bool:
+        """Is it worth noting who touches what: several programs, or someone who wants to know of updates?"""
+        return self.programs.count > 1 or self.watch_updates
+
     def extent_at(self, address: int) -> Extent | None:
         """The extent that holds an address."""
         for extent in self.extents:
@@ -132,8 +138,6 @@ class Launch:
         """The record of who touched what; None where the extent is too large for one."""
         shadow = extent.shadow
         if shadow is None:
-            if self.programs.count == 1 and not self.watch_updates:
-                return None
             if (extent.hi - extent.lo) // size > MAX_ELEMENTS:
                 self.report("integrity/hint", f"{extent.name} is too large to be checked for races")
                 return None
@@ -212,28 +216,23 @@ class Launch:
             self.tainted = True
             self.builder.__class__ = MarkingBuilder
 
-    def source(self, what: str, tensor: str | None, place: Site | None) -> int:
+    def source(self, what: str, place: Site | None = None) -> int:
         """The number of a source of unwritten values; the last number stands for all beyond 255."""
-        entry = (what, tensor, place or site())
+        entry = (what, place or site())
         if entry in self._sources:
             return self._sources.index(entry)
         if len(self._sources) < 256:
             self._sources.append(entry)
         return len(self._sources) - 1
 
-    def source_site(self, number: int) -> Site | None:
-        """Where the values of a source were read."""
-        return self._sources[number][2]
+    def source_of(self, number: int) -> tuple[str, Site | None]:
+        """What the values of a source depend on, and where that was read."""
+        return self._sources[number]
 
     def report_unwritten(self, number: int, what: str) -> None:
         """A value that nobody wrote decides something."""
-        source, tensor, place = self._sources[number]
-        self.report(
-            "memory/uninitialised",
-            f"{what} {source}{f' ({tensor})' if tensor else ''}, program {self.program_text()}",
-            {"tensor": tensor},
-            place,
-        )
+        source, place = self._sources[number]
+        self.report("memory/uninitialised", f"{what} {source}, program {self.program_text()}", place=place)
 
     # reports
 
@@ -274,7 +273,7 @@ def _ordered(count: int, order: Order, seed: int) -> Iterator[int] | list[int] |
         return range(count - 1, -1, -1)
     if order == "shuffle":
         programs = list(range(count))
-        random.Random(seed).shuffle(programs)
+        random.Random(seed).shuffle(programs)  # noqa: S311 - an order of programs, no secret
         return programs
     return range(count)
 
@@ -307,6 +306,19 @@ def _pointer(address: int, dtype: Any, origin: Extent | None) -> Any:
     return tl.tensor(handle, kind)
 
 
+def _scalar(value: bool | int | float) -> Any:
+    """A plain number as the compiler takes it: i1, i32 where it fits, else i64 or u64, and fp32."""
+    if isinstance(value, bool):
+        kind: Any = tl.int1
+    elif isinstance(value, float):
+        kind = tl.float32
+    elif -(2**31) <= value < 2**31:
+        kind = tl.int32
+    else:
+        kind = tl.int64 if -(2**63) <= value < 2**63 else tl.uint64
+    return tl.tensor(TensorHandle(np.array([value], dtype=numpy_kind(kind)), kind), kind)
+
+
 def _argument(launch: Launch, name: str, value: Any) -> Any:
     """What a kernel gets for one of the launch's arguments."""
     if isinstance(value, torch.Tensor):
@@ -316,10 +328,10 @@ def _argument(launch: Launch, name: str, value: Any) -> Any:
     if isinstance(value, triton.runtime.jit.TensorWrapper):
         return _pointer(value.data_ptr(), value.dtype, launch.extent_of(value.base, name))
     if isinstance(value, TensorDescriptor):
-        strides = [upstream._implicit_cvt(step) for step in value.strides[:-1]]
+        strides = [_scalar(step) for step in value.strides[:-1]]
         return upstream.interpreter_semantic.make_tensor_descriptor(
             base=_argument(launch, name, value.base),
-            shape=[upstream._implicit_cvt(size) for size in value.shape],
+            shape=[_scalar(size) for size in value.shape],
             strides=[*strides, tl.constexpr(1)],
             block_shape=[tl.constexpr(size) for size in value.block_shape],
             padding_option=value.padding,
@@ -328,7 +340,7 @@ def _argument(launch: Launch, name: str, value: Any) -> Any:
         return upstream._tuple_create(
             value, [_argument(launch, f"{name}[{index}]", one) for index, one in enumerate(value)]
         )
-    return upstream._implicit_cvt(value)
+    return _scalar(value) if isinstance(value, (bool, int, float)) else value
 
 
 def _grid(grid: Any, arguments: Mapping[str, Any]) -> tuple[int, ...]:
@@ -373,8 +385,6 @@ def run_kernel(function: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any
         watch.failed = error
         raise InterpreterError(repr(error)) from error
     return CompiledStandIn(function, {key: value for key, value in bound.items() if key in constants})
-
-
 
 
 updates_wanted = False

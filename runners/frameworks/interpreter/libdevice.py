@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 def _by_torch(function: Callable[..., torch.Tensor]) -> Function:
     def apply(*arrays: Array) -> Array:
         tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
-        return function(*tensors).numpy().reshape(np.broadcast_shapes(*(array.shape for array in arrays)))  # type: ignore[no-any-return]
+        return function(*tensors).numpy().reshape(np.broadcast_shapes(*(array.shape for array in arrays)))
 
     return apply
 
@@ -29,9 +29,9 @@ def _gamma(x: torch.Tensor) -> torch.Tensor:
 erf = _by_torch(torch.erf)
 
 _SAME_IN_NUMPY = (
-    "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt cbrt floor ceil trunc rint hypot ldexp "
-    "copysign nextafter fmod signbit"
-).split()
+    *("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
+    *("sqrt", "cbrt", "floor", "ceil", "trunc", "rint", "hypot", "ldexp", "copysign", "nextafter", "fmod", "signbit"),
+)
 
 _FUNCTIONS: dict[str, Function] = {
     **{name: getattr(np, name) for name in _SAME_IN_NUMPY},

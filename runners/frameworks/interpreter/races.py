@@ -65,7 +65,7 @@ class Programs:
             return np.zeros(programs.shape, dtype=bool)
         if self.known is None:
             return np.ones(programs.shape, dtype=bool)
-        return self.known[programs] < epochs  # type: ignore[no-any-return]
+        return self.known[programs] < epochs
 
 
 class _Last:
@@ -125,8 +125,8 @@ class Shadow:
         index = (offsets // np.uint64(self.element)).astype(np.int64)
         if size > self.element:
             steps = np.arange(size // self.element, dtype=np.int64)
-            return (index[:, None] + steps).reshape(-1)
-        return index
+            return (index[:, None] + steps).reshape(-1)  # type: ignore[no-any-return]
+        return index  # type: ignore[no-any-return]
 
     def _refine(self, element: int) -> None:
         self._fold()

@@ -1,5 +1,7 @@
 """Reductions and scans: known combinations by numpy, all others by combining whole slices instead of elements."""
 
+# ruff: noqa: D102 - the methods' names and meanings are those of Triton's own classes
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,7 +19,7 @@ _standard = tl.standard
 
 def _values(tensor: Any) -> Array:
     name = tensor.dtype.name
-    return decode(tensor.handle.data, name) if name in PATTERNS else tensor.handle.data  # type: ignore[no-any-return]
+    return decode(tensor.handle.data, name) if name in PATTERNS else tensor.handle.data
 
 
 def _tensor(data: Any, dtype: Any) -> Any:

@@ -19,15 +19,18 @@ from runners.frameworks.interpreter.builder import Builder
 from runners.frameworks.interpreter.formats import Array
 
 _MOVES = frozenset(
-    f"create_{name}" for name in "reshape trans expand_dims broadcast splat unsplat cat join split gather".split()
+    f"create_{name}"
+    for name in ("reshape", "trans", "expand_dims", "broadcast", "splat", "unsplat", "cat", "join", "split", "gather")
 )
 _MARKS_ITSELF = frozenset(
     f"create_{name}"
     for name in (
-        "load store masked_load masked_store tensor_pointer_load tensor_pointer_store descriptor_load "
-        "descriptor_store descriptor_gather descriptor_scatter atomic_rmw atomic_cas print assert assume barrier "
-        "make_range get_program_id get_num_programs make_block_ptr advance make_tensor_descriptor"
-    ).split()
+        *("load", "masked_load", "tensor_pointer_load", "descriptor_load", "descriptor_gather"),
+        *("store", "masked_store", "tensor_pointer_store", "descriptor_store", "descriptor_scatter"),
+        *("atomic_rmw", "atomic_cas", "print", "assert", "assume", "barrier"),
+        *("make_range", "get_program_id", "get_num_programs"),
+        *("make_block_ptr", "advance", "make_tensor_descriptor"),
+    )
 )
 
 
@@ -88,7 +91,7 @@ def _or(args: tuple[Any, ...], out: Any) -> Array:
 def _dot(args: tuple[Any, ...], out: Any) -> Array:
     rows = _marks(args[0]).max(axis=-1, keepdims=True)
     columns = _marks(args[1]).max(axis=-2, keepdims=True)
-    return np.maximum(np.maximum(rows, columns), _marks(args[2]))
+    return np.maximum(np.maximum(rows, columns), _marks(args[2]))  # type: ignore[no-any-return]
 
 
 _EXACT: dict[str, Callable[[tuple[Any, ...], Any], Array]] = {
