@@ -19,9 +19,10 @@ from console.grading.draft import Draft
 from console.grading.form import fill, parse_form
 from console.grading.message import commit_message
 from console.grading.review import format_review
-from console.grading.rubric import parse_rubric
+from console.grading.rubric import Rubric, parse_rubric
 from console.grading.suggest import suggest
 from console.schema import Strict, convert, load_toml
+from runners.contract import parse_task
 from runners.evidence import SubmissionRef, decode, encode
 
 BRANCH = "main"
@@ -139,12 +140,19 @@ def _review(samples: Path, entry: _ReviewEntry, tree: str, revision: str) -> tup
     recorded = samples / "reviews" / task / name
     evidence = decode((recorded / "evidence.json").read_bytes())
     evidence = msgspec.structs.replace(evidence, submission=SubmissionRef(name, evidence.submission.tree, revision))
-    rubric = parse_rubric((data_folder("rubrics") / "kernel.toml").read_bytes(), "kernel.toml")
+    rubric = _rubric(samples / "tasks" / task)
     form = parse_form((recorded / "form.toml").read_bytes(), rubric, "form.toml")
     draft = fill(Draft.begin(task, name, revision, tree, rubric, evidence), form, suggest(rubric, evidence))
     review = draft.to_review(rubric, evidence, entry.grader)
     files = {review.path: format_review(review).encode(), review.evidence_path: encode(evidence)}
     return commit_message(review, rubric), files
+
+
+def _rubric(task: Path) -> Rubric:
+    """The rubric that the task names: beside it, else an installed one."""
+    file = f"{parse_task((task / 'task.toml').read_bytes()).rubric}.toml"
+    beside = task / file
+    return parse_rubric((beside if beside.is_file() else data_folder("rubrics") / file).read_bytes(), file)
 
 
 def _files(root: Path, name: str) -> Iterator[tuple[str, bytes]]:

@@ -10,7 +10,11 @@ import pytest
 from console import demo
 from console.demo import data_folder, make_demo
 from console.exchange.errors import ExchangeError, GitRefused
+from console.grading.draft import Draft
+from console.grading.problems import check
 from console.grading.review import parse_review
+from console.grading.rubric import digest_of, parse_rubric
+from runners.contract import parse_task
 from runners.evidence import decode
 
 NOW = 1_800_000_000.0
@@ -94,6 +98,26 @@ def test_reviews_belong_to_the_revision_they_name(clone: Path) -> None:
         assert evidence.submission.tree == review.tree
         assert evidence.submission.revision == review.revision
         assert evidence.task.tree == git(clone, "rev-parse", f"HEAD:tasks/{review.task}").strip()
+
+
+def test_a_review_would_pass_the_checks_before_a_commit(clone: Path) -> None:
+    for path in sorted((clone / "reviews").rglob("*.md")):
+        review = parse_review(path.read_text(), path.name)
+        submission = clone / "submissions" / review.task / review.submission
+        task = clone / "tasks" / review.task
+        beside = task / f"{parse_task((task / 'task.toml').read_bytes()).rubric}.toml"
+        installed = data_folder("rubrics") / beside.name
+        rubric = parse_rubric((beside if beside.exists() else installed).read_bytes(), beside.name)
+        evidence = decode((clone / review.evidence_path).read_bytes())
+        draft = Draft.begin(review.task, review.submission, review.revision, review.tree, rubric, evidence)
+        draft = draft.with_outcome(review.outcome).with_mechanism(review.mechanism).with_body(review.body)
+        for one in review.criteria:
+            draft = draft.with_level(one.id, one.level).with_note(one.id, one.note)
+            for cite in one.cites:
+                draft = draft.attach(one.id, cite)
+        files = {file.name: file.read_text() for file in submission.iterdir()}
+        assert check(draft, rubric, evidence, files) == ()
+        assert digest_of((clone / review.evidence_path).read_bytes()) == review.evidence
 
 
 def test_triage_marks_name_the_tree(clone: Path) -> None:
