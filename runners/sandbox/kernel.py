@@ -10,8 +10,6 @@ PR_SET_NO_NEW_PRIVS = 38
 PR_SET_CHILD_SUBREAPER = 36
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
-_libc.prctl.restype = ctypes.c_int
 
 
 class SandboxError(OSError):
@@ -29,7 +27,9 @@ def call(number: int, *arguments: int | ctypes.Array[ctypes.c_char] | None) -> i
         ctypes.c_void_p(argument) if argument is None or isinstance(argument, int) else argument
         for argument in arguments
     ]
-    result = int(_libc.syscall(ctypes.c_long(number), *converted))
+    function = _libc.syscall
+    function.restype = ctypes.c_long
+    result = int(function(ctypes.c_long(number), *converted))
     if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
