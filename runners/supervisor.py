@@ -53,6 +53,8 @@ from runners.timing import lock
 TICK_S = 0.05
 OUTPUT_KEPT_BYTES = 64 * 1024
 OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
+HINTS_KEPT = 40
+"""Kinds of harmless refused calls that are told; attempts to leave are told all, as their kinds are few."""
 PROCESS_LIMIT = 128
 """Descendants of one process under the compiler profile; a parallel build needs tens."""
 SETUP_S = 20.0
@@ -157,6 +159,9 @@ class Supervisor:
                 return
             for process in watched:
                 self._watch(process, ready)
+            workers = [process.pid for process in watched]
+            if sandbox.orphans(workers):  # daemons: what outlives its parent is nobody's any more
+                sandbox.end_tree(os.getpid(), keep=workers)
             if channel.fileno() in ready:
                 try:
                     messages = channel.drain()
@@ -240,7 +245,8 @@ class Supervisor:
         assert process.listener is not None
         for refusal in process.listener.poll():
             key = (refusal.severity, refusal.syscall, refusal.summary)
-            if key in process.refusals or len(process.refusals) < 40:
+            hints = sum(severity == "info" for severity, _, _ in process.refusals)
+            if key in process.refusals or refusal.severity == "escape" or hints < HINTS_KEPT:
                 process.refusals[key] = process.refusals.get(key, 0) + 1
         if process.listener.closed:
             process.listener.close()
