@@ -24,6 +24,8 @@ MAX_ERR = 256 * 1024
 GRACE_SECONDS = 0.5
 """How long output may still come from what a finished process left behind, such as a daemon that a hook started."""
 
+NO_TERMINAL = "/nonexistent/terminal"
+
 Arg = str | bytes | os.PathLike[str]
 
 _EMPTY_TREE = {
@@ -76,8 +78,9 @@ def environment(purpose: Purpose, *, attended: bool = False, outside: Mapping[st
     if not attended:
         clean["GIT_TERMINAL_PROMPT"] = "0"
         clean["GCM_INTERACTIVE"] = "never"
-        # Not unset: gpg-agent would fall back to the terminal it was started from. A GUI pinentry still works.
-        clean["GPG_TTY"] = os.devnull
+        # Not unset: gpg-agent would fall back to the terminal it was started from; and no device: pinentry waits on
+        # any that opens. A pinentry with a window of its own, a cached passphrase or a token without a PIN still work.
+        clean["GPG_TTY"] = NO_TERMINAL
     return clean
 
 

@@ -226,8 +226,11 @@ class Publisher:
         if waiting is None:
             raise ExchangeError(f"no review is waiting under {visible(identity)}")
         progress("fetching")
-        self._mirror.fetch()
-        target = self.target()
+        try:
+            self._mirror.fetch()
+            target = self.target()
+        except GitRefused as error:
+            raise GitRefused(error.what, error.words, pending=identity) from None
         if self._contains(target.start, waiting.commit):
             self._mirror.git.try_run("update-ref", "-d", PENDING + identity)
             return Published(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import time
@@ -17,6 +18,11 @@ from console.exchange.process import Git, checked, environment, run, with_config
 PENDING = "refs/kr/pending/"
 """Commits that were made and have not arrived."""
 COMMIT_SECONDS = 300.0
+
+_UNSIGNED = re.compile("failed to sign|[Cc]ould not sign|failed to write commit object")
+_NOBODY_TO_ASK = (
+    "(A passphrase cannot be asked for under the screen: sign once in another terminal, so that the agent knows it.)"
+)
 
 _SPARSE = (
     ("core.sparseCheckout", "true"),
@@ -136,7 +142,10 @@ class WorkTree:
         """Run git in the grader's name here. Raises GitRefused, which names the commit where there is one to keep."""
         env = with_config(environment("user", attended=self.attended), (*settings, *_SPARSE))
         result = run(args, cwd=self.path, env=env, stdin=stdin, seconds=COMMIT_SECONDS, attended=self.attended)
-        checked(result, what, COMMIT_SECONDS, pending=self.id if self.committed else None)
+        kept = self.id if self.committed else None
+        if result.code > 0 and not self.attended and _UNSIGNED.search(result.words):
+            raise GitRefused(what, f"{result.words}\n{_NOBODY_TO_ASK}", pending=kept)
+        checked(result, what, COMMIT_SECONDS, pending=kept)
 
     def remove(self) -> None:
         """Take the work tree away; the kept reference stays."""
@@ -167,10 +176,13 @@ def work_tree(mirror: Mirror, identity: str, *, attended: bool = False) -> Itera
 
     folder = mirror.home / "work"
     folder.mkdir(exist_ok=True)
-    sweep(mirror)
     lock = FileLock(folder / f"{identity}.lock")
     try:
-        lock.acquire(timeout=0)
+        # Together: a sweep must not come between the file of a lock and the lock.
+        with mirror.locked():
+            sweep(mirror)
+            # Whoever asks whether it is in use holds it for a moment.
+            lock.acquire(timeout=5)
     except Timeout:
         raise ExchangeError("another console is sending this review just now") from None
     tree = WorkTree(mirror, identity, attended=attended)

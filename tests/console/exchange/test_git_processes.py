@@ -13,7 +13,7 @@ import pytest
 
 from console.exchange.errors import ExchangeError, GitRefused
 from console.exchange.objects import Objects
-from console.exchange.process import Git, checked, environment, reading, run, with_config
+from console.exchange.process import NO_TERMINAL, Git, checked, environment, reading, run, with_config
 
 
 def test_outside_variables_do_not_reach_git() -> None:
@@ -32,7 +32,7 @@ def test_outside_variables_do_not_reach_git() -> None:
     for env in (read, user):
         assert not {"GIT_DIR", "GIT_INDEX_FILE", "GIT_EXTERNAL_DIFF", "GIT_CONFIG_PARAMETERS"} & set(env)
         assert env["GIT_TERMINAL_PROMPT"] == "0"
-        assert env["GPG_TTY"] == os.devnull
+        assert env["GPG_TTY"] == NO_TERMINAL
     assert "GIT_SSH_COMMAND" not in read
     assert read["GIT_CONFIG_GLOBAL"] == os.devnull
     assert (user["GIT_SSH_COMMAND"], user["GIT_AUTHOR_EMAIL"]) == ("ssh -i key", "ann@example.org")

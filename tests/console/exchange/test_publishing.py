@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -216,6 +217,15 @@ def test_a_hook_that_asks_the_terminal_gets_none(opened, clone) -> None:
         opened(clone.path).publish(FILES, MESSAGE)
 
 
+def test_with_the_screen_out_of_the_way_git_keeps_its_terminal(opened, clone, hub, monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("GPG_TTY", "/dev/pts/99")
+    session = os.getsid(0)
+    clone.hook("pre-commit", f'echo "$GPG_TTY $(ps -o sid= -p $$)" > "{tmp_path}/seen"')
+    published = opened(clone.path).publish(FILES, MESSAGE, attended=True)
+    assert in_hub(hub, "rev-parse", "main") == published.commit
+    assert (tmp_path / "seen").read_text().split() == ["/dev/pts/99", str(session)]
+
+
 def test_a_hook_that_never_ends_is_ended(opened, clone, monkeypatch) -> None:
     monkeypatch.setattr("console.exchange.worktree.COMMIT_SECONDS", 0.5)
     clone.hook("pre-commit", "sleep 765")
@@ -232,6 +242,27 @@ def test_a_signer_that_fails_is_quoted(opened, clone, hub) -> None:
     with pytest.raises(GitRefused, match="gpg failed to sign the data"):
         exchange.publish(FILES, MESSAGE)
     assert exchange.pending() == ()
+
+
+def test_a_passphrase_is_not_asked_for_on_the_screen(opened, clone, monkeypatch) -> None:
+    """Case 61: with pinentry for the terminal as the only one, gpg fails at once, and the words say what to do."""
+    if shutil.which("gpg") is None or shutil.which("pinentry-curses") is None:
+        pytest.skip("no gpg with a pinentry for the terminal")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    home = Path(tempfile.mkdtemp(prefix="gpg"))  # the agent's socket needs a short path
+    monkeypatch.setenv("GNUPGHOME", str(home))
+    monkeypatch.setenv("GPG_TTY", os.ttyname(0) if os.isatty(0) else "")
+    (home / "gpg-agent.conf").write_text(f"pinentry-program {shutil.which('pinentry-curses')}\n")
+    try:
+        generate = ["gpg", "--batch", "--pinentry-mode", "loopback", "--passphrase", "secret", "--quick-gen-key"]
+        subprocess.run([*generate, "Ann Lee <ann.lee@example.org>", "ed25519", "sign"], check=True, capture_output=True)
+        subprocess.run(["gpgconf", "--kill", "gpg-agent"], check=True)
+        clone.git("config", "commit.gpgsign", "true")
+        with pytest.raises(GitRefused, match=r"sign once in another terminal"):
+            opened(clone.path).publish(FILES, MESSAGE)
+    finally:
+        subprocess.run(["gpgconf", "--kill", "gpg-agent"], check=False)
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture
@@ -425,6 +456,9 @@ def test_a_remote_that_is_gone_keeps_the_commit(opened, clone, hub) -> None:
     with pytest.raises(GitRefused, match="does not appear to be a git repository"):
         exchange.publish(FILES, MESSAGE)
     (waiting,) = exchange.pending()
+    with pytest.raises(GitRefused) as caught:
+        exchange.retry_pending(waiting.id)
+    assert caught.value.pending == waiting.id
     hub.with_name("gone.git").rename(hub)
     other = opened(clone.path)
     assert other.pending() == (waiting,)
