@@ -108,7 +108,7 @@ class PaletteScreen(ModalScreen[None], inherit_bindings=False):
             line += [Span(f" {key} ", "key"), Span(f"{word} ", "dim")]
         self.query_one("#help-keys", Bar).show(tuple(line))
         self.query_one(ActionList).can_focus = False
-        self.query_one(Input).focus()
+        self.set_focus(self.query_one(Input))
         self._search("")
 
     def _can(self, action: Action) -> bool:

@@ -61,6 +61,7 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
     def on_mount(self) -> None:
         """Check, then ask git."""
         super().on_mount()
+        self.set_focus(self.query_one(PreviewPane), scroll_visible=False)
         self._check()
 
     def _blocks(self, width: int, current: str) -> list[Block]:

@@ -51,6 +51,7 @@ class Ask(ModalScreen["str | None"], inherit_bindings=False):
         """Fill the rows."""
         self.query_one("#ask-title", Bar).show((Span(self._title, "title"),))
         self.query_one("#ask-keys", Bar).show(_keys(("enter", "keep"), ("esc", "back")))
+        self.set_focus(self.query_one(Input))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter keeps the text."""
@@ -136,7 +137,7 @@ class Write(ModalScreen[None], inherit_bindings=False):
         )
         area = self.query_one(TextArea)
         area.move_cursor(area.document.end)
-        area.focus()
+        self.set_focus(area)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Tell at once."""

@@ -67,6 +67,7 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
     def on_mount(self) -> None:
         """The exchange may have been read already."""
         super().on_mount()
+        self.set_focus(self.table, scroll_visible=False)
         self.snapshot_changed()
 
     @property
@@ -283,14 +284,14 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         """Write a filter."""
         field = self.query_one("#filter", Input)
         field.add_class("-open")
-        field.focus()
+        self.set_focus(field, scroll_visible=False)
 
     def action_unfilter(self) -> None:
         """Show every row."""
         field = self.query_one("#filter", Input)
         field.value = ""
         field.remove_class("-open")
-        self.table.focus()
+        self.set_focus(self.table, scroll_visible=False)
 
     def action_push(self) -> None:
         """Send what was committed and did not arrive."""
@@ -311,4 +312,4 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         field = self.query_one("#filter", Input)
         if not field.value.strip():
             field.remove_class("-open")
-        self.table.focus()
+        self.set_focus(self.table, scroll_visible=False)

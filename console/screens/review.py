@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Horizontal, Vertical
-from textual.events import DescendantFocus
 from textual.widget import Widget
 
 from console.config import editor_command
@@ -104,7 +103,7 @@ class ReviewScreen(SubmissionScreen, inherit_bindings=True):
         self.rubric.answered = self.answer
         super().on_mount()
         self.lay_out()
-        self.pane("diff").focus()
+        self.set_focus(self.pane("diff"), scroll_visible=False)
         self._load()
 
     def lay_out(self) -> None:
@@ -126,12 +125,15 @@ class ReviewScreen(SubmissionScreen, inherit_bindings=True):
         self.lay_out()
         super().on_resize()
 
-    def on_descendant_focus(self, event: DescendantFocus) -> None:
+    def on_descendant_focus(self) -> None:
         """The pane in focus decides what is shown."""
-        name = event.widget.id
-        if name not in PANES:
-            return
-        self._focus_pane = name
+        if self.focused is not None and self.focused.id in PANES and self.focused.id != self._focus_pane:
+            self._focus_pane = self.focused.id
+            self._settle()
+
+    def _settle(self) -> None:
+        """What follows from the focus being in another pane."""
+        name = self._focus_pane
         if name in LEFT:
             self._left = name
         else:
@@ -142,10 +144,12 @@ class ReviewScreen(SubmissionScreen, inherit_bindings=True):
         self.refresh_status()
 
     def show_pane(self, name: PaneName) -> None:
-        """Go to a pane; what is hidden cannot have the focus, so it is shown first."""
+        """Go to a pane: shown first, then in focus, and only then are others hidden, so that no key finds no focus."""
+        pane = self.pane(name)
         self._focus_pane = name
-        self.lay_out()
-        self.pane(name).focus()
+        pane.display = True
+        self.set_focus(pane, scroll_visible=False)
+        self._settle()
 
     def refresh_titles(self) -> None:
         """Tabs or titles, with what each pane has to say."""

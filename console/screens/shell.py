@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable
@@ -12,13 +11,14 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual.app import App
 from textual.binding import Binding
+from textual.events import Event, Key
 
 from console.screens.base import ConsoleScreen
 from console.screens.palette import PaletteScreen
-from console.screens.prompts import Confirm
+from console.screens.prompts import Confirm, Tell
 from console.screens.queue import QueueScreen
 from console.view.spans import BLANK, Line, Span, Tone
-from console.widgets._textual_hacks import survive_hangup, tolerate_input
+from console.widgets._textual_hacks import in_order, survive_hangup, tolerate_input, without_colour
 from console.widgets.background import in_background
 from console.widgets.bindings import bindings_for
 from console.widgets.tones import THEME_NAMES, THEMES, Paint, paint_for
@@ -70,7 +70,9 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self._ticking = False
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = self._theme_name(config.theme)
+        self.theme = "ansi-dark" if self.no_color else self._theme_name(config.theme)
+        if self.no_color:
+            without_colour(self)
         self._paint: tuple[str, Paint] | None = None
 
     def _theme_name(self, wish: str) -> str:
@@ -82,9 +84,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Styles of the theme that is on."""
         if self._paint is None or self._paint[0] != self.theme:
             theme = self.get_theme(self.theme) or THEMES[0]
-            no_color = bool(os.environ.get("NO_COLOR"))
             depth = self.console.color_system
-            self._paint = (self.theme, paint_for(theme, depth, no_color=no_color, plain=self.config.ascii))
+            self._paint = (self.theme, paint_for(theme, depth, no_color=self.no_color, plain=self.config.ascii))
         return self._paint[1]
 
     def on_mount(self) -> None:
@@ -239,13 +240,12 @@ class ConsoleApp(App[int], inherit_bindings=False):
                 screen.refresh_bars()
                 return
 
-    async def on_event(self, event: object) -> None:
+    async def on_event(self, event: Event) -> None:
         """A key is also the sign that the last message was read."""
-        from textual.events import Event, Key
-
-        if isinstance(event, Key):
+        if isinstance(event, Key) and not event.is_forwarded:
             self.hush()
-        assert isinstance(event, Event)
+            if not isinstance(self.screen, (Confirm, Tell)) and await in_order(self, event):
+                return
         await super().on_event(event)
 
     # ---- the registry's scope "app"

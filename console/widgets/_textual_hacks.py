@@ -5,14 +5,30 @@ report in the old X10 form, as sent after a tmux client attaches again, has such
 
 Hangup: reading from a terminal that has gone returns nothing, for ever, and writing to it raises. Neither may spin or
 block: what is left to do then is to end.
+
+Order: Textual sends a key to the widget in focus, whose queue sends it on upwards until the app looks for a binding,
+by the focus of then. Over a slow line keys come in bursts, and a key that moves the focus or opens a screen makes those
+behind it go astray. Here each key is done with before the next one is looked at.
+
+No colour: Textual answers NO_COLOR with shades of grey, unless its theme is one of the terminal's own colours.
 """
 
 from __future__ import annotations
 
+import asyncio
 import codecs
+import contextlib
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from textual.app import App
+    from textual.events import Key
+    from textual.message_pump import MessagePump
+
+PATIENCE_S = 0.2
+"""How long a key waits for the one before it; nothing that a key does should take as long."""
 
 _X10_MOUSE = re.compile(rb"\x1b\[M[\x00-\xff]{3}")
 _X10_OPEN = re.compile(rb"\x1b\[M[\x00-\xff]{0,2}\Z")
@@ -71,3 +87,40 @@ def survive_hangup(on_gone: Callable[[], object]) -> None:
                 on_gone()
 
     WriterThread.run = run  # type: ignore[method-assign]
+
+
+async def _drained(node: MessagePump) -> None:
+    """Until ``node`` has handled what stands in its queue now."""
+    done = asyncio.Event()
+    if node.is_running and node.call_later(done.set):
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(done.wait(), PATIENCE_S)
+
+
+async def ready(app: App[Any]) -> None:
+    """Until the screen on top can take keys."""
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(app.screen._mounted_event.wait(), PATIENCE_S)
+
+
+async def in_order(app: App[Any], event: Key) -> bool:
+    """Do what a key is bound to, now; True when there was something. Keys that write are left to the widget."""
+    await ready(app)
+    focused = app.screen.focused
+    if focused is not None and focused.check_consume_key(event.key, event.character):
+        focused._forward_event(event)
+        done = True
+    else:
+        done = await app._check_bindings(event.key)
+    node: MessagePump | None = focused
+    while done and node is not None and node is not app:
+        await _drained(node)
+        node = node._parent
+    return done
+
+
+def without_colour(app: App[Any]) -> None:
+    """No colour at all where NO_COLOR asks for it; attributes stay."""
+    from textual.filter import Monochrome, NoColor
+
+    app._filters[:] = [one for one in app._filters if not isinstance(one, Monochrome)] + [NoColor()]
