@@ -42,8 +42,9 @@ _OUT_OF_SIGHT = frozenset(
         torch.Tensor.data_ptr,
     }
 )
-MAX_BLOCK_BYTES = 1 << 30
-"""Larger allocations are left to torch: filling and shadowing them would exceed the memory limit."""
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+MAX_BLOCK_BYTES = 1 << 28
+"""Larger allocations are left to torch, and the run says so: shadowing them would exceed the memory limit."""
 
 
 class Block(bytearray):
@@ -84,20 +85,25 @@ def _fill(zone: memoryview, pattern: bytes) -> None:
 
 
 class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Switches the interception on for one call. ``memory`` learns of every block."""
+    """Switches the interception on for one call. ``memory`` learns of every block.
+
+    With ``track`` it also follows which bytes are written; only kernels that are watched can make use of that.
+    """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         # Else torch wraps the handler and imports its compiler, more than a second, at the first operator.
         return False
 
-    def __init__(self, reports: Reports, memory: MemoryMap, fill: int, heartbeat: Callable[[], None]) -> None:
+    def __init__(
+        self, reports: Reports, memory: MemoryMap, fill: int, heartbeat: Callable[[], None], *, track: bool
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._reports, self._memory, self._seed, self._heartbeat = reports, memory, fill, heartbeat
         self._guard = guard_pattern(fill, GUARD_BYTES)
         self._blocks: dict[int, weakref.ref[Block]] = {}
         self._writes: dict[Any, tuple[tuple[int, str], ...]] = {}
-        self._tracking = True
+        self._tracking = track
         self._start_thread = threading.Thread.start
         reports.on_returned.append(self._look_at_result)
 
@@ -150,12 +156,17 @@ class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         device = kwargs.get("device")
         if device is not None and torch.device(device).type != "cpu":
             return None
-        if args and isinstance(args[0], torch.Tensor) and (type(args[0]) is torch.Tensor) is False:
+        if args and isinstance(args[0], torch.Tensor) and type(args[0]) not in _PLAIN:
             return None
         if kwargs.get("layout") not in (None, torch.strided) or kwargs.get("pin_memory"):
             return None
         plan = func(*args, **{**kwargs, "device": "meta"})
         size = plan.untyped_storage().nbytes()
+        if size > MAX_BLOCK_BYTES:
+            file, line = site() or (None, None)
+            self._reports.add(
+                "integrity/hint", f"an allocation of {size} bytes is too large to be filled and guarded", file, line
+            )
         if size == 0 or size > MAX_BLOCK_BYTES:
             return None
         block = self.block(size, plan.dtype)

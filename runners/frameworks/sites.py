@@ -10,7 +10,7 @@ from typing import Any
 Site = tuple[str, int]
 """File, relative to the submission's folder where it lies inside, and line."""
 
-_HERE = str(Path(__file__).parent) + os.sep
+_HERE = str(Path(__file__).parents[1]) + os.sep
 _skipped: dict[str, bool] = {}
 _folder: str | None = None
 
@@ -43,11 +43,14 @@ def relative(file: str) -> str:
 
 
 def site(depth: int = 1) -> Site | None:
-    """The line of foreign code that led here; None where there is none on the stack."""
+    """The line that led here: the innermost in the submission, else in other foreign code; None without either."""
     frame: Any = sys._getframe(depth)
+    other: Site | None = None
     while frame is not None:
         file = frame.f_code.co_filename
         if not _skip(file):
-            return relative(file), frame.f_lineno
+            if _folder is None or os.path.realpath(file).startswith(_folder):
+                return relative(file), frame.f_lineno
+            other = other or (relative(file), frame.f_lineno)
         frame = frame.f_back
-    return None
+    return other

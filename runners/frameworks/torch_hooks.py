@@ -51,7 +51,7 @@ class TorchHooks:
             return
         memory = MemoryMap()
         memory.lend(arguments)
-        with Allocations(reports, memory, int(options.get("fill", 0)), heartbeat):
+        with Allocations(reports, memory, int(options.get("fill", 0)), heartbeat, track=False):
             yield reports
 
     def planted(self) -> bool | None:

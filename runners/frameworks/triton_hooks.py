@@ -15,7 +15,6 @@ from runners.frameworks.allocations import Allocations, leaves_sight
 from runners.frameworks.diagnosis import NotInterpretableError, SpinError
 from runners.frameworks.extents import MemoryMap
 from runners.frameworks.reports import Reports, clip
-from runners.frameworks.sites import site
 
 
 class TritonHooks:
@@ -69,7 +68,7 @@ class TritonHooks:
             tf32=bool(options.get("tf32", False)),
             heartbeat=heartbeat,
         )
-        allocations = Allocations(reports, memory, int(options.get("fill", 0)), heartbeat)
+        allocations = Allocations(reports, memory, int(options.get("fill", 0)), heartbeat, track=True)
         reports.on_returned.append(lambda result: _swallowed(watch, reports))
         mode = device_mapping.active()
         before = launch.set_watch(watch)
@@ -103,10 +102,10 @@ class TritonHooks:
 
 def _swallowed(watch: Any, reports: Reports) -> None:
     """A launch failed and the call returned all the same: it took another way without saying so."""
-    error = watch.failed
-    if error is None:
+    if watch.failed is None:
         return
-    file, line = site() or (None, None)
+    error, place = watch.failed
+    file, line = place or (None, None)
     words = clip(f"{type(error).__name__}: {error}", 200)
     if isinstance(error, (NotInterpretableError, SpinError)):
         reports.add(

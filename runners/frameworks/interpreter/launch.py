@@ -48,8 +48,8 @@ class Watch:
     config: int = 0
     tf32: bool = False
     heartbeat: Callable[[], None] = lambda: None
-    failed: BaseException | None = None
-    """The last launch's error, until the call raises it too."""
+    failed: tuple[BaseException, Site | None] | None = None
+    """The last launch's error and place, while no later launch has worked."""
 
 
 current = Watch()
@@ -379,11 +379,12 @@ def run_kernel(function: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any
             }
         launch.run(body, values, (x, y, z))
     except (NotInterpretableError, SpinError, DeviceAssertionError) as error:
-        watch.failed = error
+        watch.failed = (error, site())
         raise
     except Exception as error:
-        watch.failed = error
+        watch.failed = (error, site())
         raise InterpreterError(repr(error)) from error
+    watch.failed = None
     return CompiledStandIn(function, {key: value for key, value in bound.items() if key in constants})
 
 

@@ -21,7 +21,7 @@ from runners.frameworks.extents import Extent
 Array = np.ndarray[Any, Any]
 
 NOBODY, MANY = -1, -2
-MAX_ELEMENTS = 1 << 26
+MAX_ELEMENTS = 1 << 25
 """Extents with more elements are not shadowed; the run says so."""
 MAX_CLOCKED = 1 << 16
 """Launches with more programs than this are not checked once they synchronise: clocks grow with their square."""
