@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
@@ -132,6 +132,14 @@ def _store(result: Any, regions: tuple[tuple[OutputRegion, torch.Tensor], ...]) 
             torch.Tensor.copy_(destination, value)
 
 
+class _Placed(NamedTuple):
+    """One call, ready: its arguments in shared memory, the same where the framework wants them, and its outputs."""
+
+    arguments: dict[str, Any]
+    on_device: Mapping[str, Any]
+    regions: tuple[tuple[OutputRegion, torch.Tensor], ...]
+
+
 class Candidate:
     """One candidate's or baseline's life: answers the judge until the channel closes."""
 
@@ -143,7 +151,7 @@ class Candidate:
         self._memory = Memory()
         self._slots: dict[int, dict[str, Any]] = {}
         self._entry: Callable[..., Any] | None = None
-        self._batch: list[tuple[dict[str, Any], tuple[tuple[OutputRegion, torch.Tensor], ...]]] = []
+        self._batch: list[_Placed] = []
         self._prepared = Prepare((), False, False, {})
         self._details = Details()
 
@@ -205,15 +213,13 @@ class Candidate:
 
     def _prepare(self, message: Prepare) -> None:
         self._prepared = message
-        self._batch = [
-            (
-                self._slots[slot],
-                tuple(
-                    (region, self._memory.tensor(region.region, region.dtype, region.shape, None)) for region in regions
-                ),
+        self._batch = []
+        for slot, regions in message.calls:
+            outputs = tuple(
+                (region, self._memory.tensor(region.region, region.dtype, region.shape, None)) for region in regions
             )
-            for slot, regions in message.calls
-        ]
+            arguments = self._slots[slot]
+            self._batch.append(_Placed(arguments, self._hooks.place(arguments), outputs))
 
     def _go(self) -> Done:
         prepared, entry = self._prepared, self._entry
@@ -227,22 +233,22 @@ class Candidate:
         failure: WireReport | None = None
         index = 0
         try:
-            for index, (arguments, regions) in enumerate(self._batch):  # noqa: B007 - read after a failure
+            for index, call in enumerate(self._batch):  # noqa: B007 - read after a failure
                 self._pulse.value += 1
                 begun = clock()
                 if prepared.checked:
-                    result, seen = self._checked(entry, arguments, prepared.options)
-                    reports.append(seen)
+                    result = self._checked(entry, call, prepared.options, reports)
                 else:
-                    result = entry(*arguments.values())
+                    result = entry(*call.on_device.values())
+                result = self._hooks.collect(result, call.on_device, call.arguments)
                 times.append(clock() - begun)
                 if prepared.hold:
                     held.append(result)
                 else:
-                    _store(result, regions)
+                    _store(result, call.regions)
                 del result
             for index, result in enumerate(held):
-                _store(result, self._batch[index][1])
+                _store(result, self._batch[index].regions)
         except _ContractBroken as broken:
             failure = WireReport(broken.code, str(broken))
         except BaseException as error:  # noqa: BLE001
@@ -251,12 +257,21 @@ class Candidate:
         return Done(-1 if failure is None else index)
 
     def _checked(
-        self, entry: Callable[..., Any], arguments: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> tuple[Any, tuple[WireReport, ...]]:
-        with self._hooks.watch(arguments, options, self._beat) as reports:
-            result = entry(*arguments.values())
-            reports.returned(named_outputs(result))
-        return result, tuple(_wire(report) for report in reports[:MAX_REPORTS])
+        self,
+        entry: Callable[..., Any],
+        call: _Placed,
+        options: Mapping[str, Any],
+        reports: list[tuple[WireReport, ...]],
+    ) -> Any:
+        """One call under the hooks; what they saw is kept also when the call raises."""
+        seen: list[dict[str, Any]] = []
+        try:
+            with self._hooks.watch(call.arguments, options, self._beat) as seen:
+                result = entry(*call.on_device.values())
+                seen.returned(named_outputs(result))
+        finally:
+            reports.append(tuple(_wire(report) for report in seen[:MAX_REPORTS]))
+        return result
 
 
 def _wire(report: Mapping[str, Any]) -> WireReport:

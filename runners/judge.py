@@ -29,7 +29,7 @@ from runners.evidence import (
 )
 from runners.findings import PANELS, PanelName
 from runners.protocol import Close, Emit, FromSupervisor, Inspect, NotOpened, Open, Opened, Seen, Signal, clip
-from runners.reference import Reference, ReferenceError
+from runners.reference import Reference, ReferenceError  # noqa: A004 - the field's word
 from runners.session import Report, Role, Unavailable
 from runners.timing import lock
 from runners.worker import ProcessWorker

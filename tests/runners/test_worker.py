@@ -31,6 +31,12 @@ class PlainHooks:
         heartbeat()
         yield Reports()
 
+    def place(self, arguments: Any) -> Any:
+        return arguments
+
+    def collect(self, result: Any, placed: Any, arguments: Any) -> Any:
+        return result
+
     def planted(self) -> bool | None:
         return None
 
@@ -165,7 +171,9 @@ def test_holding_shows_a_shared_buffer(opened: Opener):
 
 
 def test_a_write_beside_a_tensor_breaks_a_guard(opened: Opener):
-    worker = opened("import ctypes\ndef entry(x):\n    ctypes.memset(x.data_ptr() + x.numel() * 4, 1, 8)\n    return x * 2\n")
+    worker = opened(
+        "import ctypes\ndef entry(x):\n    ctypes.memset(x.data_ptr() + x.numel() * 4, 1, 8)\n    return x * 2\n"
+    )
     x = torch.randn(8)
     call = worker.run([worker.place({"x": x})], [like(x)]).calls[0]
     assert call.broken_guards == ("x",)
