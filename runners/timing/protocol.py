@@ -213,7 +213,7 @@ class Comparison:
             worker, slots = self._workers[side], self._slots[side]
             for slot, value in zip(slots, inputs, strict=True):
                 worker.rewrite(slot, value)
-            batches[side] = self._batch(side, slots, picked)
+            batches[side] = self._batch(side, slots, picked if side == "candidate" else ())
             if counted:
                 self._note_self_reported(side, batches[side])
         if counted:
@@ -222,7 +222,7 @@ class Comparison:
             call = batches["candidate"].calls[index]
             if counted:
                 result.compared_calls += 1
-            self._check(index, inputs[index], earlier[index], call, batches["baseline"].calls[index])
+            self._check(index, inputs[index], earlier[index], call)
             if result.wrong is not None:
                 break
         return batches
@@ -243,19 +243,18 @@ class Comparison:
 
     # ---- verify what is timed ------------------------------------------------------------------------------------
 
-    def _check(
-        self, index: int, inputs: Mapping[str, Value], earlier: Mapping[str, Value], call: Call, twin: Call
-    ) -> None:
+    def _check(self, index: int, inputs: Mapping[str, Value], earlier: Mapping[str, Value], call: Call) -> None:
         result = self._result
         if call.mutations or call.broken_guards:
             result.broken.append(call)
         wrong = [finding for finding in self._verify(inputs, call.outputs) if finding.severity == "fail"]
         if wrong:
-            if any(finding.severity == "fail" for finding in self._verify(inputs, twin.outputs)):
+            if not self._is_right("baseline", index, inputs, checked=False):
                 result.disputed_calls += 1
                 return
             replayed = self._is_replay(inputs, earlier, call)
-            result.wrong = WrongCall(tuple(wrong), replayed, self._right_when_untimed(index, inputs))
+            watched = self._is_right("candidate", index, inputs, checked=True)
+            result.wrong = WrongCall(tuple(wrong), replayed, watched)
         self._recent.append((inputs, call.outputs))
 
     def _is_replay(self, inputs: Mapping[str, Value], earlier: Mapping[str, Value], call: Call) -> bool:
@@ -264,14 +263,14 @@ class Comparison:
             return True
         return any(_same_bits(call.outputs, outputs) for other, outputs in self._recent if other is not inputs)
 
-    def _right_when_untimed(self, index: int, inputs: Mapping[str, Value]) -> bool:
-        worker, slot = self._workers["candidate"], self._slots["candidate"][index]
+    def _is_right(self, side: Side, index: int, inputs: Mapping[str, Value], *, checked: bool) -> bool:
+        """Whether ``side`` gives right outputs for these inputs in one call of its own, outside any measurement."""
+        worker, slot = self._workers[side], self._slots[side][index]
         worker.rewrite(slot, inputs)
-        batch = worker.run([slot], [self._expect], checked=True)
+        batch = worker.run([slot], [self._expect], checked=checked)
         if batch.failure is not None:
             return False
-        findings = self._verify(inputs, batch.calls[0].outputs)
-        return not any(finding.severity == "fail" for finding in findings)
+        return not any(finding.severity == "fail" for finding in self._verify(inputs, batch.calls[0].outputs))
 
     # ---- how many calls, how many rounds --------------------------------------------------------------------------
 
