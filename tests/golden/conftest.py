@@ -7,16 +7,20 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import msgspec
 import pytest
 import tomli
 
+from runners.client import Runner
 from runners.contract import RunRequest, choose_framework, parse_submission, parse_task
 from runners.evidence import Evidence
+from runners.findings import PANELS, PanelName
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_submissions"
 VERDICTS: dict[str, dict[str, Any]] = tomli.loads((SAMPLES / "verdicts.toml").read_text())
 
-Judge = Callable[[Path, str, str], Evidence]
+Judge = Callable[..., Evidence]
+UNTIMED: tuple[PanelName, ...] = tuple(panel for panel in PANELS if panel != "timing")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -40,17 +44,29 @@ def verdicts() -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def judge() -> Iterator[Judge]:
-    """Runs all panels of ``EXCHANGE, TASK, NAME`` with one runner, as the console does."""
-    client = pytest.importorskip("runners.client")
-    runner = client.Runner()
+    """Runs the panels of ``EXCHANGE, TASK, NAME`` with one runner, as the console does; timing only where asked."""
+    runner = Runner()
 
-    def run(exchange: Path, task: str, name: str) -> Evidence:
-        evidence = runner.run(request(exchange, task, name), lambda event: None, Event())
+    def run(exchange: Path, task: str, name: str, *, timed: bool = False) -> Evidence:
+        asked = msgspec.structs.replace(request(exchange, task, name), panels=PANELS if timed else UNTIMED)
+        evidence = runner.run(asked, lambda event: None, Event())
         assert evidence is not None
         return evidence
 
     yield run
     runner.close()
+
+
+@pytest.fixture(scope="session")
+def story() -> Callable[[Evidence], str]:
+    """What a failed assertion should tell."""
+
+    def tell(evidence: Evidence) -> str:
+        panels = [f"{name}: {result.status} {result.reason or ''}" for name, result in evidence.panels.items()]
+        findings = [f"{f.severity} {f.id} {f.where or ''} {f.summary}" for f in evidence.findings]
+        return "\n".join([evidence.outcome, *panels, *findings])
+
+    return tell
 
 
 def request(exchange: Path, task: str, name: str) -> RunRequest:

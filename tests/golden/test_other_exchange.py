@@ -17,24 +17,19 @@ FAULTS = {
     "layer-norm-forward": "numerics/",
     "attention-forward": "numerics/",
 }
-Judge = Callable[[Path, str, str], Evidence]
-
-
-def story(evidence: Evidence) -> str:
-    panels = [f"{name}: {result.status} {result.reason or ''}" for name, result in evidence.panels.items()]
-    findings = [f"{f.severity} {f.id} {f.where or ''} {f.summary}" for f in evidence.findings]
-    return "\n".join([evidence.outcome, *panels, *findings])
+Judge = Callable[..., Evidence]
+Story = Callable[[Evidence], str]
 
 
 @pytest.mark.parametrize("task", FAULTS)
-def test_the_right_kernel_is_not_accused(judge: Judge, task: str) -> None:
+def test_the_right_kernel_is_not_accused(judge: Judge, story: Story, task: str) -> None:
     evidence = judge(EXCHANGE, task, "right")
     assert evidence.outcome == "pass", story(evidence)
     assert not [f for f in evidence.findings if f.severity == "warn" and f.panel != "scope"], story(evidence)
 
 
 @pytest.mark.parametrize(("task", "code"), FAULTS.items())
-def test_the_wrong_kernel_is_caught_for_its_fault(judge: Judge, task: str, code: str) -> None:
+def test_the_wrong_kernel_is_caught_for_its_fault(judge: Judge, story: Story, task: str, code: str) -> None:
     evidence = judge(EXCHANGE, task, "wrong")
     assert evidence.outcome == "fail", story(evidence)
     assert any(f.code.startswith(code) and f.severity == "fail" for f in evidence.findings), story(evidence)
