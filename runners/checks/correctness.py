@@ -20,7 +20,6 @@ from runners.reference import ReferenceError  # noqa: A004
 from runners.session import Session, Value, names_case
 
 _RANK = {"pass": 0, "unexplained": 1, "not-checked": 2, "mismatch": 3, "non-finite": 4}
-_CODE = {"unexplained": "numerics/unexplained", "mismatch": "numerics/mismatch", "non-finite": "numerics/non-finite"}
 
 
 class CorrectnessCheck:
@@ -94,40 +93,58 @@ def _charge(plan: Plan, verdicts: Mapping[str, list[dict[str, Verdict]]]) -> Non
     for name, per_call in verdicts.items():
         for output in per_call[0]:
             worst = _worst(per_call, output)
-            if worst.status in _CODE:
-                trial = plan.played[name].trials[[one[output] for one in per_call].index(worst)]
-                failing.setdefault((worst.status, output), []).append((plan.played[name].case, worst, trial))
-    for (status, output), shown in failing.items():
-        code = _CODE[status]
-        if status == "mismatch" and _only_some_sizes([case for case, _, _ in shown], tested):
-            code = "numerics/shape"
+            trial = plan.played[name].trials[[one[output] for one in per_call].index(worst)]
+            for kind in _kinds(worst):
+                failing.setdefault((kind, output), []).append((plan.played[name].case, worst, trial))
+    wrong = {case.name for (kind, _), shown in failing.items() if kind != "unexplained" for case, _, _ in shown}
+    sizes_alone = _only_some_sizes([case for case in tested if case.name in wrong], tested)
+    for (kind, output), shown in failing.items():
+        code = "numerics/shape" if kind == "mismatch" and sizes_alone else f"numerics/{kind}"
         case, verdict, trial = max(shown, key=lambda entry: entry[1].comparison.beyond)
         plan.find(
             code,
-            f"{describe(output, verdict.comparison, trial.question.expected[output].stored.dtype)}"
+            f"{describe(output, verdict.comparison, trial.question.expected[output].stored.dtype, kind)}"
             f" (case {names_case(case)}; {len(shown)} of {len(tested)} cases)",
             detail={
                 "output": output,
                 "cases": [case.name for case, _, _ in shown],
-                "right_cases": [case.name for case in tested if case.name not in {one.name for one, _, _ in shown}],
+                "right_cases": [case.name for case in tested if case.name not in wrong],
                 **verdict.facts(),
             },
         )
-        if status != "non-finite":
+        if kind != "non-finite":
             _hint_at_precision(plan, output, trial)
 
 
-def _only_some_sizes(failing: list[Case], tested: list[Case]) -> bool:
-    """Whether there are right cases, and none of them has the sizes of a wrong one (as with another dtype)."""
+def _kinds(verdict: Verdict) -> tuple[str, ...]:
+    """What is wrong with an output, by the names of the codes; non-finite and plainly wrong may come together."""
+    if verdict.status == "non-finite" and verdict.comparison.beyond:
+        return ("non-finite", "mismatch")
+    return (verdict.status,) if verdict.bad or verdict.status == "unexplained" else ()
 
-    def sizes(case: Case) -> tuple[tuple[str, int], ...]:
+
+def _only_some_sizes(failing: list[Case], tested: list[Case]) -> bool:
+    """Whether size tells wrong cases from right ones, and no switch does.
+
+    A right case of the same sizes speaks against it (then it is another dtype), as do switches (bool arguments) that
+    no right case shares with a wrong one.
+    """
+
+    def sizes(case: Case) -> tuple[tuple[str, Any], ...]:
         return tuple(
             (key, value) for key, value in case.args.items() if isinstance(value, int) and not isinstance(value, bool)
         )
 
+    def switches(case: Case) -> tuple[tuple[str, Any], ...]:
+        return tuple((key, value) for key, value in case.args.items() if isinstance(value, bool))
+
     names = {case.name for case in failing}
-    right = {sizes(case) for case in tested if case.name not in names}
-    return bool(right) and not right & {sizes(case) for case in failing}
+    right = [case for case in tested if case.name not in names]
+    return (
+        bool(right)
+        and not {sizes(case) for case in right} & {sizes(case) for case in failing}
+        and bool({switches(case) for case in right} & {switches(case) for case in failing})
+    )
 
 
 def _hint_at_precision(plan: Plan, output: str, trial: Trial) -> None:

@@ -70,6 +70,8 @@ class Plan:
         self.orders: set[str] = set()
         """Grid orders that calls were made in."""
         self.reports = 0
+        self.configs = 1
+        """Autotune configurations that the hooks saw a kernel to have."""
         self.stopped: str | None = None
         """Why no further call is made."""
         self.first: Trial | None = None
@@ -107,6 +109,7 @@ class Plan:
         hold: bool = False,
         order: str = "forward",
         fill: int = 0,
+        config: int = 0,
         checked: bool = True,
         worker: Worker | None = None,
         during: str | None = None,
@@ -122,6 +125,7 @@ class Plan:
         options: dict[str, Any] = {"fill": self.fills[fill]}
         if self.session.interpreted:
             options["order"] = order
+            options["config"] = config
             self.orders.add(order)
             if order == "shuffle":
                 options["order_seed"] = self.seed(1, "order") & 0x7FFFFFFF
@@ -144,9 +148,10 @@ class Plan:
             for (slot, question), call in zip(asked, batch.calls, strict=True)
         )
 
-    def again(self, trial: Trial, *, order: str = "forward", fill: int = 0) -> Trial:
+    def again(self, trial: Trial, *, order: str = "forward", fill: int = 0, config: int = 0) -> Trial:
         """The same question in the same place once more."""
-        return self.run([(trial.slot, trial.question)], order=order, fill=fill)[0]
+        during = f"in case {names_case(trial.question.case)}" + (f", configuration {config}" if config else "")
+        return self.run([(trial.slot, trial.question)], order=order, fill=fill, config=config, during=during)[0]
 
     def elsewhere(self, question: Question) -> Trial | None:
         """The question put to a process that has seen nothing else; None when that process fails."""
@@ -189,6 +194,9 @@ class Plan:
     def _note_reports(self, reports: Sequence[Report]) -> None:
         for report in reports:
             self.reports += 1
+            configs = report.detail.get("configs")
+            if isinstance(configs, int):
+                self.configs = max(self.configs, configs)
             self.find(report.code, report.summary, where=report.where, detail=report.detail)
 
     def _note_call(self, question: Question, call: Call) -> None:

@@ -1,7 +1,7 @@
-"""Programs of one grid must not depend on each other's order: what the other checks' calls showed, and tunings.
+"""What an interpreted run can choose and a device leaves open: the order of programs, and the tuned configuration.
 
-The reversed grid runs with the contents changed in place, the shuffled one with the stressed inputs; this check tells
-what was tried, and runs the smallest case in a second shuffle where stress had nothing to run.
+The reversed grid runs with the contents changed in place, the shuffled one with the stressed inputs; this check runs
+the first question in a shuffle where stress had nothing to run, and once under every configuration of an autotuner.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from runners.checks import CheckResult
-from runners.checks.plan import Plan, plan_of
+from runners.checks.plan import Plan, Trial, plan_of
 from runners.evidence import PanelStatus
 from runners.findings import PanelName
+from runners.numerics.compare import describe
 from runners.session import Session, names_case
+
+MAX_CONFIGS = 16
+"""Configurations tried at most; an autotuner may list hundreds."""
 
 
 class RaceCheck:
-    """Grid orders, under an interpreter."""
+    """Grid orders and configurations, under an interpreter."""
 
     panel: PanelName = "correctness"
     order = 12
@@ -42,8 +46,25 @@ def _judge(plan: Plan, facts: dict[str, Any]) -> tuple[PanelStatus, str | None]:
                 f"(case {names_case(trial.question.case)})",
                 detail={"order": "shuffle", "case": trial.question.case.name},
             )
-    facts["races"] = {"orders": sorted(plan.orders)}
+    facts["races"] = {"orders": sorted(plan.orders), "configurations": _configurations(plan, plan.first)}
     return "pass", None
+
+
+def _configurations(plan: Plan, first: Trial) -> str:
+    """Try the others of an autotuner's configurations: tuning on a device may choose any of them."""
+    tried = min(plan.configs, MAX_CONFIGS)
+    for number in range(1, tried):
+        trial = plan.again(first, config=number)
+        for name, verdict in trial.verdicts.items():
+            if verdict.bad:
+                dtype = trial.question.expected[name].stored.dtype
+                plan.find(
+                    "numerics/non-finite" if verdict.status == "non-finite" else "numerics/mismatch",
+                    f"autotune configuration {number}: {describe(name, verdict.comparison, dtype)}"
+                    f" (case {names_case(trial.question.case)})",
+                    detail={"configuration": number, "output": name, **verdict.facts()},
+                )
+    return f"{tried} of {plan.configs} tried" if plan.configs > 1 else "none to choose from"
 
 
 CHECK = RaceCheck()

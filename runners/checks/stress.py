@@ -20,7 +20,7 @@ from runners.checks.rounds import finite_share
 from runners.contract import Case
 from runners.evidence import PanelStatus
 from runners.findings import PanelName
-from runners.numerics.compare import describe
+from runners.numerics.compare import describe, plain
 from runners.numerics.formats import format_of
 from runners.reference import ReferenceError  # noqa: A004
 from runners.session import Session, names_case
@@ -148,12 +148,12 @@ def _weigh(plan: Plan, trial: Trial) -> dict[str, Any]:
                 **verdict.facts(),
             },
         )
-        return {"verdict": verdict.status, "output": name, "max_absolute": str(comparison.max_absolute)}
+        return {"verdict": verdict.status, "output": name, "max_absolute": plain(comparison.max_absolute)}
     worst = max(verdicts.values(), key=lambda verdict: verdict.comparison.max_absolute)
     return {
         "verdict": worst.status,
-        "max_absolute": worst.comparison.max_absolute,
-        "twin_error": worst.twin.largest if worst.twin is not None else None,
+        "max_absolute": plain(worst.comparison.max_absolute),
+        "twin_error": plain(worst.twin.largest) if worst.twin is not None else None,
     }
 
 

@@ -269,13 +269,14 @@ class _Tally:
         return Element(tuple(int(axis) for axis in index), expected, float(g[place]), error, relative, ulp)
 
 
-def describe(name: str, comparison: Comparison, dtype: torch.dtype) -> str:
-    """A comparison that is not accepted, in one sentence."""
-    if comparison.non_finite and not comparison.beyond:
+def describe(name: str, comparison: Comparison, dtype: torch.dtype, kind: str | None = None) -> str:
+    """What is not accepted, in one sentence; ``kind`` ("mismatch" or "non-finite") picks one of two faults."""
+    if comparison.non_finite and (kind == "non-finite" or not comparison.beyond):
         first = comparison.non_finite_at[0]
         return (
-            f"output {name}: {comparison.non_finite} of {comparison.elements} elements are wrongly non-finite; "
-            f"at {list(first.index)} {first.got:g} where {first.expected:g} is right"
+            f"output {name}: {comparison.non_finite} of {comparison.elements} elements are NaN or infinite where "
+            f"they should not be, or the reverse; at {list(first.index)}"
+            f" {first.got:g} where {first.expected:g} is right"
         )
     first = comparison.worst[0]
     return (

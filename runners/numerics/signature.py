@@ -17,6 +17,8 @@ from runners.session import Value
 
 NEARER = 0.2
 """The distance to the emulated truth, as a part of that to the truth, below which the emulation explains the error."""
+SAME = 1.05
+"""Distances within this factor of the smallest are no worse."""
 ENOUGH = 32
 """Elements below which neither test says anything."""
 
@@ -38,7 +40,7 @@ def stored_precision(got: Tensor, expected: Expected) -> str | None:
 def input_precision(
     got: Tensor, expected: Expected, inputs: Mapping[str, Value], truth_of: Callable[[Mapping[str, Value]], Tensor]
 ) -> str | None:
-    """The format that inputs seem to have been rounded to: ``tf32``, ``bfloat16``, ``float16`` or a float8.
+    """The format that inputs seem to have been rounded to: tf32, bfloat16, float16 or a float8; "a or b" if undecided.
 
     ``truth_of`` gives the truth of this output for other inputs.
     """
@@ -48,15 +50,19 @@ def input_precision(
     if not wide or not bool(got.isfinite().all()):
         return None
     distance = _rms(got.to(torch.float64) - expected.aim)
-    best: tuple[float, str] | None = None
+    found: list[tuple[float, str]] = []
     for name, rounded in _ROUNDINGS.items():
         emulated = truth_of({key: rounded(value) if key in wide else value for key, value in inputs.items()})
         if emulated.shape != got.shape or not bool(emulated.isfinite().all()):
             continue
         left = _rms(got.to(torch.float64) - emulated)
-        if left <= NEARER * distance and (best is None or left < best[0]):
-            best = (left, name.split()[0])
-    return best[1] if best else None
+        if left <= NEARER * distance:
+            found.append((left, name.split()[0]))
+    if not found:
+        return None
+    nearest = min(left for left, _ in found)
+    # tf32 and float16 have one significand: where the range does not tell them apart, both are named.
+    return " or ".join(dict.fromkeys(name for left, name in found if left <= SAME * nearest))
 
 
 def _representable(values: Tensor, dtype: torch.dtype) -> float:

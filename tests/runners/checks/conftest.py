@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import settings
 
 from runners.checks import all_checks
 from runners.checks.families import layout_copy
@@ -18,6 +19,11 @@ from runners.evidence import Finding, PanelResult, outcome_of, settle_panel
 from runners.patterns import element_pattern
 from runners.reference import Reference
 from runners.session import Batch, Call, Failure, Mutation, Report
+
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
+# Threads that wait for each other over tiny tensors cost seconds where cores are shared.
+torch.set_num_threads(1)
 
 Candidate = Callable[..., Any]
 

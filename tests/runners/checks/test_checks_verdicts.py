@@ -523,3 +523,46 @@ def test_arguments_in_place_are_outputs(judge):
     judged = judge(stateless=forgets, task=INPLACE_TASK, reference=INPLACE)
     assert judged.codes == {"numerics/mismatch"}
     assert judged.findings[0].detail["output"] == "residual"
+
+
+def test_every_tuned_configuration_is_held_to_the_truth(make_session, judge):
+    sessions = []
+
+    def make():
+        def call(x):
+            return softmax(x) * (2 if sessions[0].options[-1]["config"] == 2 else 1)
+
+        return call
+
+    session = make_session(make)
+    session.reports = [Report("integrity/hint", "autotuned", Place("kernel.py", 7), {"configs": 3, "config": 0})]
+    sessions.append(session)
+    judged = type(judge(stateless=softmax))(session)
+    assert judged.codes == {"integrity/hint", "numerics/mismatch"}
+    wrong = next(finding for finding in judged.findings if finding.code == "numerics/mismatch")
+    assert wrong.detail["configuration"] == 2
+
+
+def test_switches_speak_against_a_matter_of_size(judge):
+    task = """
+    schema = 1
+    title = "softmax"
+    kind = "generation"
+    frameworks = ["torch"]
+    entry = "softmax"
+    [[cases]]
+    name = "a"
+    args = { rows = 5, cols = 77, scaled = true }
+    [[cases]]
+    name = "b"
+    args = { rows = 6, cols = 78, scaled = false }
+    """
+    reference = """
+    def make_inputs(case, draw):
+        return {"x": draw.normal((case.rows, case.cols), "float32"), "scaled": case.scaled}
+    def reference(x, scaled):
+        return x.double() * (2 if scaled else 1)
+    BASELINES = {"eager": lambda x, scaled: x * (2 if scaled else 1)}
+    """
+    judged = judge(stateless=lambda x, scaled: x * 1, task=task, reference=reference)
+    assert judged.codes == {"numerics/mismatch"}
