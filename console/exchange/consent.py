@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from console.exchange.errors import ExchangeError
-from console.exchange.history import write_whole
+from console.exchange.kept import write_whole
 
 
 class _Consent(msgspec.Struct, forbid_unknown_fields=True):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
+from console.exchange.kept import code_version, read_kept, write_kept
 from console.exchange.process import Git
 from console.exchange.text import decode_name, decode_words
 
-FORMAT = 1
 LOG_SECONDS = 300.0
 MAX_MOVES = 50
 """How many renames of one submission are followed."""
@@ -56,7 +54,6 @@ class State(msgspec.Struct, frozen=True, array_like=True):
 class History(msgspec.Struct, array_like=True):
     """Oldest first. Keys are ``TASK/NAME`` for submissions and paths for review files."""
 
-    format: int = FORMAT
     tip: str = ""
     commits: list[Commit] = []
     submissions: dict[str, list[State]] = {}
@@ -104,7 +101,8 @@ class _Change(msgspec.Struct, frozen=True):
 
 def load_history(git: Git, tip: str, cache: Path) -> History:
     """The history of ``tip``: from ``cache`` plus what is new, or all of it; written back to ``cache``."""
-    known = _read(cache)
+    version = code_version(__name__)
+    known = read_kept(cache, version, History) or History()
     if known.tip == tip:
         return known
     if known.tip and git.try_run("merge-base", "--is-ancestor", known.tip, tip).code != 0:
@@ -114,7 +112,7 @@ def load_history(git: Git, tip: str, cache: Path) -> History:
     for commit, changes in _commits(out):
         _add(known, commit, changes)
     known.tip = tip
-    _write(cache, known)
+    write_kept(cache, version, known)
     return known
 
 
@@ -181,28 +179,3 @@ def _origin(key: str, tree: str, removed: dict[str, str], files: dict[str, set[s
         if share >= best_share:
             best, best_share = other, share
     return best
-
-
-def _read(cache: Path) -> History:
-    """What was kept; empty where there is nothing, or nothing that this version understands."""
-    try:
-        history = msgspec.msgpack.decode(cache.read_bytes(), type=History)
-    except (OSError, msgspec.MsgspecError):
-        return History()
-    return history if history.format == FORMAT else History()
-
-
-def _write(cache: Path, history: History) -> None:
-    write_whole(cache, msgspec.msgpack.encode(history))
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file in one step, so that a reader, or a crash, sees the old one or the new one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -6,16 +6,14 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from console.exchange.comparing import compare
 from console.exchange.consent import Consents
-from console.exchange.diff import Diff
 from console.exchange.errors import ExchangeError
 from console.exchange.layout import evidence_path, slug_of, slug_problem
 from console.exchange.location import locate
-from console.exchange.materialise import materialise
 from console.exchange.mirror import Mirror
 from console.exchange.model import (
     FileView,
@@ -31,12 +29,15 @@ from console.exchange.model import (
 )
 from console.exchange.objects import Objects
 from console.exchange.process import empty_tree
-from console.exchange.publish import Publisher
 from console.exchange.reviews import MAX_EVIDENCE
 from console.exchange.snapshot import SnapshotReader
 from console.exchange.submissions import MAIN_FILE
 from console.exchange.text import visible
-from console.exchange.views import file_views
+
+if TYPE_CHECKING:
+    # The queue is on the screen before anyone compares or publishes: their parts are imported when they are needed.
+    from console.exchange.diff import Diff
+    from console.exchange.publish import Publisher
 
 MAX_RUBRIC = 1024 * 1024
 
@@ -55,9 +56,9 @@ class Exchange:
         self._mirror = mirror
         self._consents = consents
         self._slug = grader
+        self._grader: Grader | None = None
         self._objects = Objects(mirror.git)
         self._reader = SnapshotReader(mirror, self._objects)
-        self._publisher = Publisher(mirror)
 
     @classmethod
     def open(cls, where: str, *, trust: bool = False, state: Path | None = None, grader: str | None = None) -> Exchange:
@@ -109,9 +110,11 @@ class Exchange:
 
     @property
     def grader(self) -> Grader:
-        """Git's identity here, and the grader's slug; empty where git knows none."""
-        settings = self._mirror.settings()
-        return Grader(settings.name, settings.email, self._slug or slug_of(settings.email))
+        """Git's identity here, and the grader's slug; empty where git knows none. Read anew before each commit."""
+        if self._grader is None:
+            settings = self._mirror.settings()
+            self._grader = Grader(settings.name, settings.email, self._slug or slug_of(settings.email))
+        return self._grader
 
     # ---- consent
 
@@ -155,6 +158,8 @@ class Exchange:
 
     def files(self, tree: str) -> tuple[FileView, ...]:
         """The files of a tree, decoded and bounded."""
+        from console.exchange.views import file_views
+
         return file_views(self._objects, tree)
 
     def revisions(self, submission: Submission) -> tuple[Revision, ...]:
@@ -173,6 +178,8 @@ class Exchange:
 
     def materialise(self, tree: str, into: Path) -> None:
         """Write the regular files of ``tree`` below ``into``, which must be empty or absent."""
+        from console.exchange.materialise import materialise
+
         materialise(self._objects, tree, into)
 
     def rubric(self, task: Task) -> bytes:
@@ -215,6 +222,8 @@ class Exchange:
         Where there is nothing to compare with, all lines count as new and the note says why. Raises ExchangeError for
         a commit that is not here or does not have the submission.
         """
+        from console.exchange.comparing import compare
+
         if against == "starter":
             old, name, why = self._starter(submission), "the starter", "the task has no starter files"
         elif against == "previous":
@@ -284,9 +293,15 @@ class Exchange:
 
     # ---- writing
 
+    def _publisher(self) -> Publisher:
+        from console.exchange.publish import Publisher
+
+        return Publisher(self._mirror)
+
     def preview(self, files: Mapping[str, bytes], message: str) -> Preview:
         """What :meth:`publish` would do, and what is known to stand against it. Raises ExchangeError for bad files."""
-        preview = self._publisher.preview(files, message, self.grader)
+        self._grader = None
+        preview = self._publisher().preview(files, message, self.grader)
         clash = self._clash()
         return msgspec.structs.replace(preview, problem=clash) if clash else preview
 
@@ -304,20 +319,21 @@ class Exchange:
         ExchangeError for what may not be published, GitRefused in the words of git, a hook or the other side; once
         there is a commit it is kept, under :attr:`GitRefused.pending`.
         """
+        self._grader = None
         clash = self._clash()
         if clash:
             raise ExchangeError(clash)
-        return self._publisher.publish(files, message, self.grader, on_progress, attended=attended)
+        return self._publisher().publish(files, message, self.grader, on_progress, attended=attended)
 
     def pending(self) -> tuple[Pending, ...]:
         """Commits that were made and have not arrived, oldest first."""
-        return self._publisher.pending()
+        return self._publisher().pending()
 
     def retry_pending(
         self, identity: str, on_progress: Callable[[str], None] = _quiet, *, attended: bool = False
     ) -> Published:
         """Send one of them again. Raises like :meth:`publish`."""
-        return self._publisher.retry(identity, on_progress, attended=attended)
+        return self._publisher().retry(identity, on_progress, attended=attended)
 
     def _clash(self) -> str:
         """Why this slug is not ours to write under; empty when it is."""

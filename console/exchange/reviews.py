@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from console.exchange.history import History
+from console.exchange.kept import code_version, read_kept, write_kept
 from console.exchange.layout import parse_triage, review_file
 from console.exchange.model import ReviewRecord, TriageMark
 from console.exchange.objects import Entry, Objects
@@ -15,16 +17,19 @@ from console.schema import SchemaError
 if TYPE_CHECKING:
     from console.grading.review import Review
 
+    Parsed = tuple[Review | None, str | None]
+
 MAX_REVIEW = 1024 * 1024
 MAX_EVIDENCE = 32 * 1024 * 1024
 
 
 class ReviewReader:
-    """Reads review files; keeps what it has parsed, by content."""
+    """Reads review files; keeps what it has parsed, by content, in memory and on disk."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, cache: Path) -> None:
         self._objects = objects
-        self._parsed: dict[str, tuple[Review | None, str | None]] = {}
+        self._cache = cache
+        self._parsed: dict[str, Parsed] | None = None
 
     def records(self, entries: Iterable[Entry], history: History) -> list[ReviewRecord]:
         """The reviews among the files below reviews/, in git's order."""
@@ -34,10 +39,10 @@ class ReviewReader:
             what = review_file(path)
             if what is not None and what.kind == "review":
                 found.append((entry, path, what))
-        self._parse(entry for entry, _, _ in found)
+        parsed = self._parse([entry for entry, _, _ in found if _regular(entry)])
         records = []
         for entry, path, what in found:
-            review, problem = self._parsed[entry.oid]
+            review, problem = parsed[entry.oid] if _regular(entry) else (None, "not a regular file")
             if review is not None:
                 problem = _mismatch(review, what.task, what.submission, what.grader)
             commit = history.last_change(path)
@@ -57,33 +62,35 @@ class ReviewReader:
             )
         return records
 
-    def _parse(self, entries: Iterable[Entry]) -> None:
-        wanted = {}
-        for entry in entries:
-            if entry.oid in self._parsed:
-                continue
-            if not entry.mode.startswith("100") or entry.size > MAX_REVIEW:
-                why = f"larger than {MAX_REVIEW} bytes" if entry.mode.startswith("100") else "not a regular file"
-                self._parsed[entry.oid] = (None, why)
-            else:
-                wanted[entry.oid] = entry
-        if not wanted:
-            return
+    def _parse(self, entries: Sequence[Entry]) -> dict[str, Parsed]:
+        if not entries:
+            return {}
         # The writer that comes with the parser is slow to import: only for those who have reviews.
-        from console.grading.review import parse_review
+        from console.grading.review import Review, parse_review
 
-        for oid, data in zip(wanted, self._objects.blobs(list(wanted)), strict=True):
+        version = code_version(__name__, parse_review.__module__)
+        known = self._parsed
+        if known is None:
+            known = read_kept(self._cache, version, dict[str, tuple[Review | None, str | None]]) or {}
+        new = {entry.oid: entry for entry in entries if entry.oid not in known}
+        readable = [oid for oid, entry in new.items() if entry.size <= MAX_REVIEW]
+        fresh: dict[str, Parsed] = dict.fromkeys(new, (None, f"larger than {MAX_REVIEW} bytes"))
+        for oid, data in zip(readable, self._objects.blobs(readable), strict=True):
             try:
-                self._parsed[oid] = (parse_review(decode(data or b"").text, "review"), None)
+                fresh[oid] = (parse_review(decode(data or b"").text), None)
             except SchemaError as error:
-                self._parsed[oid] = (None, visible(str(error)))
+                fresh[oid] = (None, visible(str(error)))
+        self._parsed = known | fresh
+        if fresh:
+            write_kept(self._cache, version, self._parsed)
+        return self._parsed
 
     def triage(self, entries: Iterable[Entry]) -> tuple[list[TriageMark], list[str]]:
         """The marks below reviews/, and what is wrong with those that cannot be read."""
         found = []
         for entry in entries:
             what = review_file(decode_name(entry.path))
-            if what is not None and what.kind == "triage" and entry.mode.startswith("100") and entry.size <= MAX_REVIEW:
+            if what is not None and what.kind == "triage" and _regular(entry) and entry.size <= MAX_REVIEW:
                 found.append((entry, what))
         marks, problems = [], []
         for (entry, what), data in zip(found, self._objects.blobs([entry.oid for entry, _ in found]), strict=True):
@@ -92,6 +99,10 @@ class ReviewReader:
             except SchemaError as error:
                 problems.append(f"{decode_name(entry.path)}: {visible(str(error))}")
         return marks, problems
+
+
+def _regular(entry: Entry) -> bool:
+    return entry.mode.startswith("100")
 
 
 def _mismatch(review: Review, task: str, submission: str, grader: str) -> str | None:

@@ -6,9 +6,12 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from console.exchange.errors import ExchangeError
 from console.exchange.folders import Folder, folders
 from console.exchange.history import History, load_history
+from console.exchange.kept import code_version, read_kept, write_kept
 from console.exchange.mirror import Mirror, Tips
 from console.exchange.model import ReviewRecord, Snapshot, Submission, Task
 from console.exchange.objects import Entry, Objects
@@ -22,13 +25,22 @@ MAX_SUBMISSIONS = 50_000
 MAX_PROBLEMS = 200
 
 
+class _Kept(msgspec.Struct, frozen=True, array_like=True):
+    """The submissions of a commit."""
+
+    base: str
+    shallow: bool
+    submissions: tuple[Submission, ...]
+
+
 class SnapshotReader:
     """Makes snapshots; what has been read is remembered by content. Safe between threads."""
 
     def __init__(self, mirror: Mirror, objects: Objects) -> None:
         self._mirror, self._objects = mirror, objects
-        self._reviews = ReviewReader(objects)
+        self._reviews = ReviewReader(objects, mirror.home / "reviews.msgpack")
         self._facts = FactsCache(objects, mirror.home / "facts.msgpack")
+        self._kept_file = mirror.home / "submissions.msgpack"
         self._tasks: dict[tuple[str, str], Task] = {}
         self._lock = threading.Lock()
         self._last: tuple[Tips, int, Snapshot] | None = None
@@ -60,13 +72,17 @@ class SnapshotReader:
         git, home = self._mirror.git, self._mirror.home
         history = load_history(git, tips.base, self._mirror.history_cache)
         below: dict[bytes, list[Entry]] = defaultdict(list)
-        for entry in self._objects.tree(tips.base, "tasks", "submissions", "reviews", trees=True):
+        kept = self._kept(tips)
+        roots = ("tasks", "reviews") if kept is not None else ("tasks", "reviews", "submissions")
+        for entry in self._objects.tree(tips.base, *roots, trees=True):
             below[entry.path.partition(b"/")[0]].append(entry)
-        if not below[b"tasks"] and not below[b"submissions"]:
+        if not below[b"tasks"] and not below[b"submissions"] and not kept:
             problems.append("this repository has neither tasks/ nor submissions/: it is no exchange yet")
         tasks = {folder.name: self._task(folder) for folder in folders(below[b"tasks"], 2).values()}
         problems += [f"tasks/{visible(name)}: {task.problem}" for name, task in tasks.items() if task.problem]
-        submissions = self._submissions(below[b"submissions"], tasks, history)
+        submissions = kept if kept is not None else self._submissions(below[b"submissions"], tasks, history)
+        if kept is None:
+            write_kept(self._kept_file, self._version(), _Kept(tips.base, tips.shallow, submissions))
         problems += _same_but_for_case(submissions)
         histories, reviews = [history], self._reviews.records(below[b"reviews"], history)
         triage, broken = self._reviews.triage(below[b"reviews"])
@@ -92,6 +108,14 @@ class SnapshotReader:
             problems=tuple(problems),
             unpushed=unpushed,
         )
+
+    def _kept(self, tips: Tips) -> tuple[Submission, ...] | None:
+        """The submissions of this very commit, from an earlier start."""
+        kept = read_kept(self._kept_file, self._version(), _Kept)
+        return kept.submissions if kept and (kept.base, kept.shallow) == (tips.base, tips.shallow) else None
+
+    def _version(self) -> str:
+        return code_version(submission_of.__module__, load_history.__module__, parse_task.__module__)
 
     def _states(self, tips: Tips) -> Iterable[str]:
         where = self._mirror.location.shown

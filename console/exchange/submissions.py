@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 
 from console.exchange.folders import Folder
-from console.exchange.history import History, write_whole
+from console.exchange.history import History
+from console.exchange.kept import code_version, read_kept, write_kept
 from console.exchange.model import Submission, Task
 from console.exchange.objects import Objects
 from console.exchange.text import decode, visible
 from console.exchange.views import lfs_note
 from runners.contract import Framework, SubmissionFile, TaskError, choose_framework, parse_submission
 
-FORMAT = 1
 MAX_TOML = 256 * 1024
 MAX_SOURCE = 256 * 1024
 """Bytes of a kernel that are searched for ``@triton.jit``; a larger one is taken for the task's first framework."""
@@ -51,24 +51,19 @@ class FactsCache:
 
     def of(self, places: Sequence[Place], tasks: Mapping[str, Task]) -> list[Facts]:
         """The facts of each submission, in order."""
-        known = self._known if self._known is not None else self._load()
+        version = code_version(__name__, parse_submission.__module__)
+        known = self._known if self._known is not None else read_kept(self._file, version, dict[str, Facts]) or {}
         keys = [
-            f"{FORMAT}:{tasks[task].tree if task in tasks else ''}:{folder.mode}:{folder.oid}:{task}/{folder.name}"
+            f"{tasks[task].tree if task in tasks else ''}:{folder.mode}:{folder.oid}:{task}/{folder.name}"
             for task, folder in places
         ]
         new = {key: place for key, place in zip(keys, places, strict=True) if key not in known}
         fresh = dict(zip(new, _read_facts(self._objects, list(new.values()), tasks), strict=True))
         current = {key: fresh[key] if key in fresh else known[key] for key in keys}
         if fresh or len(current) != len(known):
-            write_whole(self._file, msgspec.msgpack.encode(current))
+            write_kept(self._file, version, current)
         self._known = current
         return [current[key] for key in keys]
-
-    def _load(self) -> dict[str, Facts]:
-        try:
-            return msgspec.msgpack.decode(self._file.read_bytes(), type=dict[str, Facts])
-        except (OSError, msgspec.MsgspecError):
-            return {}
 
 
 def submission_of(place: Place, facts: Facts, history: History) -> Submission:

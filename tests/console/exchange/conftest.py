@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -102,15 +103,28 @@ def new_repo(tmp_path: Path) -> Callable[..., Repo]:
     return lambda name, *init: Repo(tmp_path / name, *init)
 
 
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small exchange, made once: ``seed`` and the bare ``hub.git``."""
+    folder = tmp_path_factory.mktemp("template")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        for role in ("AUTHOR", "COMMITTER"):
+            patch.setenv(f"GIT_{role}_NAME", "Bo Author")
+            patch.setenv(f"GIT_{role}_EMAIL", "bo@example.org")
+        seed = Repo(folder / "seed")
+        seed.commit("the exchange begins", SAMPLE)
+        seed.git("init", "-q", "--bare", "-b", "main", str(folder / "hub.git"))
+        seed.git("push", "-q", str(folder / "hub.git"), "main")
+    return folder
+
+
 @pytest.fixture
-def hub(tmp_path: Path) -> Path:
-    """A bare repository with a small exchange on main."""
-    path = tmp_path / "hub.git"
-    seed = Repo(tmp_path / "seed")
-    seed.commit("the exchange begins", SAMPLE, author="Bo Author <bo@example.org>")
-    seed.git("init", "-q", "--bare", "-b", "main", str(path))
-    seed.git("push", "-q", str(path), "main")
-    return path
+def hub(template: Path, tmp_path: Path) -> Path:
+    """A bare repository with a small exchange on main, and ``seed``, which it was pushed from."""
+    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "hub.git"
 
 
 @pytest.fixture

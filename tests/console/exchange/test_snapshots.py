@@ -206,6 +206,15 @@ def test_reviews_and_marks(opened, hub, clone) -> None:
     assert "+++" in (records["m-2/eve"].problem or "")
     assert snapshot.triage == (mark,)
     assert any("m-2/triage.toml" in problem for problem in snapshot.problems)
+    assert opened(hub).snapshot() == snapshot
+    os.symlink(good, clone.path / "reviews/softmax/m-2/zed.md")
+    clone.commit("a link whose target reads like a review")
+    push(clone, hub)
+    again = opened(hub, state="other").snapshot()
+    assert {one.grader: one.problem for one in again.reviews if one.grader in ("bo", "zed")} == {
+        "bo": None,
+        "zed": "not a regular file",
+    }
 
 
 def test_reviews_of_an_unmerged_branch_are_read_together(opened, new_repo, sample) -> None:
