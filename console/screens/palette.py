@@ -83,7 +83,7 @@ class PaletteScreen(ModalScreen[None], inherit_bindings=False):
     PaletteScreen Input { border: none; height: 1; padding: 0 1; background: $background; }
     """
 
-    def __init__(self, under: Screen[object], *, only_live: bool) -> None:
+    def __init__(self, under: Screen[None], *, only_live: bool) -> None:
         super().__init__()
         self._focus: MessagePump = under.focused or under
         self._only_live = only_live

@@ -79,11 +79,11 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
 
     def _previewed(self, preview: Preview) -> None:
         self._preview = preview
-        self._show()
+        self._show(keep=bool(self._problems))
 
-    def _show(self) -> None:
+    def _show(self, *, keep: bool = True) -> None:
         if self.is_mounted:
-            self.query_one(PreviewPane).reload()
+            self.query_one(PreviewPane).reload(keep=keep)
             self.refresh_bars()
 
     # ---- rows

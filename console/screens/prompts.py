@@ -1,4 +1,4 @@
-"""Small questions over a screen: one line, yes or no, a text of several lines."""
+"""Small questions over a screen: one line, yes or no, something to read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input, TextArea
+from textual.widgets import Input
 
-from console.view.spans import Line, Span, wrap
+from console.view.spans import Line, Span
 from console.widgets.bar import Bar
 from console.widgets.bindings import bindings_for
 from console.widgets.lines_of import Text
@@ -19,7 +19,7 @@ from console.widgets.lines_of import Text
 if TYPE_CHECKING:
     from console.screens.shell import ConsoleApp
 
-_CSS = """
+PROMPT_CSS = """
 {name} {{ align: center bottom; background: $background 0%; }}
 {name} > Vertical {{ height: auto; max-height: 80%; border-top: solid $accent; background: $surface; padding: 0 1; }}
 {name} Input, {name} TextArea {{ border: none; padding: 0; background: $surface; }}
@@ -32,7 +32,7 @@ class Ask(ModalScreen["str | None"], inherit_bindings=False):
 
     SCOPE: ClassVar[str] = "form"
     BINDINGS: ClassVar[list[Binding]] = bindings_for("form")  # type: ignore[assignment]
-    CSS = _CSS.format(name="Ask")
+    CSS = PROMPT_CSS.format(name="Ask")
 
     def __init__(self, title: str, text: str = "", *, required: bool = False) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Ask(ModalScreen["str | None"], inherit_bindings=False):
     def on_mount(self) -> None:
         """Fill the rows."""
         self.query_one("#ask-title", Bar).show((Span(self._title, "title"),))
-        self.query_one("#ask-keys", Bar).show(_keys(("enter", "keep"), ("esc", "back")))
+        self.query_one("#ask-keys", Bar).show(keys_line(("enter", "keep"), ("esc", "back")))
         self.set_focus(self.query_one(Input))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -75,7 +75,7 @@ class Confirm(ModalScreen[bool], inherit_bindings=False):
     """A question that one key answers; every other key leaves things as they are."""
 
     BINDINGS: ClassVar[list[Binding]] = []  # type: ignore[assignment]
-    CSS = _CSS.format(name="Confirm")
+    CSS = PROMPT_CSS.format(name="Confirm")
 
     def __init__(self, question: str, yes: str, no: str = "any other key: stay", *, detail: str = "") -> None:
         super().__init__()
@@ -106,58 +106,11 @@ class Confirm(ModalScreen[bool], inherit_bindings=False):
         self.dismiss(key.key == "y")
 
 
-class Write(ModalScreen[None], inherit_bindings=False):
-    """A text of several lines. Every change is told at once, so that no way out of here loses a word."""
-
-    SCOPE: ClassVar[str] = "form"
-    BINDINGS: ClassVar[list[Binding]] = bindings_for("form")  # type: ignore[assignment]
-    CSS = _CSS.format(name="Write") + "\nWrite TextArea { height: 8; }\nWrite.-tall TextArea { height: 60%; }"
-
-    def __init__(self, title: str, text: str, changed: Callable[[str], None], *, hint: str = "") -> None:
-        super().__init__()
-        self._title, self._text, self._changed, self._hint = title, text, changed, hint
-
-    def compose(self) -> ComposeResult:
-        """Title, anchor, text, keys."""
-        with Vertical():
-            yield Bar(raised=True, id="write-title")
-            if self._hint:
-                yield Text(self._hint, rows=3)
-            area = TextArea(self._text, soft_wrap=True, tab_behavior="focus", show_line_numbers=False)
-            area.cursor_blink = False
-            area.highlight_cursor_line = False
-            yield area
-            yield Bar(raised=True, id="write-keys")
-
-    def on_mount(self) -> None:
-        """Fill the rows and stand at the end of the text."""
-        self.query_one("#write-title", Bar).show((Span(self._title, "title"),))
-        self.query_one("#write-keys", Bar).show(
-            _keys(("esc", "done"), ("^s", "done")), (Span("every change is kept", "dim"),)
-        )
-        area = self.query_one(TextArea)
-        area.move_cursor(area.document.end)
-        self.set_focus(area)
-
-    def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Tell at once."""
-        event.stop()
-        self._changed(event.text_area.text)
-
-    def action_submit(self) -> None:
-        """Done."""
-        self.dismiss(None)
-
-    def action_cancel(self) -> None:
-        """Done as well: what is written is kept."""
-        self.dismiss(None)
-
-
 class Tell(ModalScreen[None], inherit_bindings=False):
     """Something to read; any key goes back, the arrows scroll."""
 
     BINDINGS: ClassVar[list[Binding]] = []  # type: ignore[assignment]
-    CSS = _CSS.format(name="Tell")
+    CSS = PROMPT_CSS.format(name="Tell")
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__()
@@ -185,16 +138,12 @@ class Tell(ModalScreen[None], inherit_bindings=False):
             self.dismiss(None)
 
 
-def _keys(*pairs: tuple[str, str]) -> Line:
+def keys_line(*pairs: tuple[str, str]) -> Line:
+    """Keys and what they do, for the last row of a question."""
     spans: list[Span] = []
     for key, word in pairs:
         spans += [Span(f"{key} ", "key"), Span(f"{word}   ", "dim")]
     return tuple(spans)
-
-
-def wrapped(text: str, width: int) -> list[Line]:
-    """Plain text as lines."""
-    return [(Span(line),) for line in wrap(text, max(10, width))]
 
 
 def reason_prompt(app: ConsoleApp, title: str, then: Callable[[str], None], *, text: str = "") -> None:

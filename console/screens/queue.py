@@ -10,6 +10,7 @@ from textual.widgets import Input
 
 from console.actions import Action
 from console.exchange.text import visible
+from console.screens.prompts import Tell
 from console.screens.submission import SubmissionScreen
 from console.view.glyphs import PANEL_LETTERS, PANEL_MARKS, REVIEW_MARKS
 from console.view.queue import (
@@ -155,8 +156,10 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         )
         active = app.runs.active()
         unpushed = snapshot.unpushed if snapshot is not None else 0
+        problems = len(snapshot.problems) if snapshot is not None else 0
         parts: list[Line] = [
             (Span(f"» {active} running", "accent"),) if active else BLANK,
+            (Span(f"! {problems} not readable", "warn"),) if problems else BLANK,
             (Span(f"↑ {unpushed} unpushed", "warn"),) if unpushed else BLANK,
             (Span(f"↑ {len(app.pending)} kept, P pushes", "warn"),) if app.pending else BLANK,
             app.fetched,
@@ -292,6 +295,14 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         field.value = ""
         field.remove_class("-open")
         self.set_focus(self.table, scroll_visible=False)
+
+    def action_problems(self) -> None:
+        """What could not be read, in words."""
+        problems = self.console_app.snapshot.problems if self.console_app.snapshot is not None else ()
+        if problems:
+            self.app.push_screen(Tell("not readable in this exchange", "\n".join(visible(one) for one in problems)))
+        else:
+            self.console_app.say("everything in the exchange could be read")
 
     def action_push(self) -> None:
         """Send what was committed and did not arrive."""

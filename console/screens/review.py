@@ -13,7 +13,7 @@ from console.exchange.text import visible
 from console.grading.draft import Draft
 from console.schema import SchemaError
 from console.screens.editor import edit_outside
-from console.screens.prompts import Write, reason_prompt
+from console.screens.prompts import reason_prompt
 from console.screens.submission import SubmissionScreen
 from console.view import rubric as rubric_view
 from console.view.bases import BASE_WORDS, Base, bases_for
@@ -229,14 +229,14 @@ class ReviewScreen(SubmissionScreen, inherit_bindings=True):
 
         def got(diff: Diff) -> None:
             if base == self._base and self.is_mounted:
-                self.diff.show(diff.files, desk.texts, f"no difference against {BASE_WORDS[base]}")
-                if diff.note:
-                    self.console_app.say(f"{diff.old}: {diff.note}", "dim")
+                self.diff.show(diff.files, desk.texts, f"no difference against the {BASE_WORDS[base]}")
+                if diff.note and not self.console_app.said:
+                    self.console_app.say(diff.note, "dim")
                 self.refresh_titles()
                 self.refresh_bars()
 
         def failed(error: BaseException) -> None:
-            self.diff.show((), {}, f"no diff against {BASE_WORDS[base]}")
+            self.diff.show((), {}, f"no diff against the {BASE_WORDS[base]}")
             self.console_app.say_error(error)
 
         self.console_app.work(
@@ -387,7 +387,7 @@ class ReviewScreen(SubmissionScreen, inherit_bindings=True):
     def action_next_base(self) -> None:
         """Compare with the next thing there is."""
         if len(self._bases) < 2:
-            self.console_app.say(f"there is nothing to compare with but {BASE_WORDS[self._base]}")
+            self.console_app.say(f"there is nothing to compare with but the {BASE_WORDS[self._base]}")
             return
         self._base = self._bases[(self._bases.index(self._base) + 1) % len(self._bases)]
         self._load_diff()
@@ -494,6 +494,8 @@ class ReviewScreen(SubmissionScreen, inherit_bindings=True):
         desk = self.desk
         if desk is None:
             return
+        from console.screens.write import Write
+
         key = self.rubric.current
         title, text, hint = desk.note_of(key)
         desk.mark()

@@ -14,7 +14,6 @@ from textual.binding import Binding
 from textual.events import Event, Key
 
 from console.screens.base import ConsoleScreen
-from console.screens.palette import PaletteScreen
 from console.screens.prompts import Confirm, Tell
 from console.screens.queue import QueueScreen
 from console.view.spans import BLANK, Line, Span, Tone
@@ -252,13 +251,17 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def action_help(self) -> None:
         """Every key."""
-        if not isinstance(self.screen, PaletteScreen):
-            self.push_screen(PaletteScreen(self.screen, only_live=False))
+        self._look_up(only_live=False)
 
     def action_palette(self) -> None:
         """Actions by name."""
-        if not isinstance(self.screen, PaletteScreen):
-            self.push_screen(PaletteScreen(self.screen, only_live=True))
+        self._look_up(only_live=True)
+
+    def _look_up(self, *, only_live: bool) -> None:
+        if isinstance(self.screen, ConsoleScreen):
+            from console.screens.palette import PaletteScreen
+
+            self.push_screen(PaletteScreen(self.screen, only_live=only_live))
 
     async def action_back(self) -> None:
         """One screen back; the queue is the last."""

@@ -7,9 +7,9 @@ from typing import Literal
 Base = Literal["starter", "previous", "reviewed"]
 
 BASE_WORDS: dict[Base, str] = {
-    "starter": "the starter",
-    "previous": "the previous revision",
-    "reviewed": "the last one you reviewed",
+    "starter": "starter",
+    "previous": "previous revision",
+    "reviewed": "last reviewed",
 }
 
 

@@ -194,7 +194,8 @@ class Desk:
     def attach_line(self, key: str, file: str, line: int, text: str) -> tuple[Draft, str]:
         """The draft with a line cited, its text quoted in the summary; and where it went."""
         draft = self.draft
-        quote = quotation(file, line, [text])
+        whole = self.text(file, line)
+        quote = quotation(file, line, [text if whole is None else whole])
         if quote not in draft.body:
             draft = draft.with_body(f"{draft.body}\n\n{quote}" if draft.body else quote)
         if key == BODY:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from console.exchange.text import visible
+from console.view.spans import wrap
 from runners.findings import Severity
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ class Row(NamedTuple):
     old: int
     new: int
     text: str
+    part: int = 0
+    """Counts on where one line of prose takes several rows."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +114,15 @@ Texts = Mapping[str, Sequence[str] | None]
 """The lines of the submission's files by path; None for a file that is not text."""
 
 
-def build(files: Sequence[FileDiff], texts: Texts | None = None, *, whole: bool = False) -> DiffModel:
-    """Rows for the files of a diff; with ``whole``, the lines between the hunks, too, where ``texts`` has them."""
+PROSE = (".md", ".txt", ".rst")
+"""Endings of files that are read rather than run: their lines are wrapped, not cut."""
+
+
+def build(files: Sequence[FileDiff], texts: Texts | None = None, *, whole: bool = False, width: int = 0) -> DiffModel:
+    """Rows for the files of a diff; with ``whole``, the lines between the hunks, too, where ``texts`` has them.
+
+    Lines of prose are wrapped at ``width`` cells, unless that is 0.
+    """
     rows: list[Row] = []
     added = set()
     for number, file in enumerate(files):
@@ -134,7 +145,17 @@ def build(files: Sequence[FileDiff], texts: Texts | None = None, *, whole: bool 
                 new += line.kind != "del"
         if text is not None and file.status != "removed":
             rows += _between(number, text, old, new, len(text) + 1)
-    return DiffModel(rows, tuple(file.path for file in files), frozenset(added))
+    paths = tuple(file.path for file in files)
+    if width and any(path.endswith(PROSE) for path in paths):
+        prose = [path.endswith(PROSE) for path in paths]
+        rows = [part for row in rows for part in (_wrapped(row, width) if prose[row.file] else (row,))]
+    return DiffModel(rows, paths, frozenset(added))
+
+
+def _wrapped(row: Row, width: int) -> Iterable[Row]:
+    if row.kind not in ("same", "add", "del"):
+        return (row,)
+    return [row._replace(text=text, part=part) for part, text in enumerate(wrap(visible(row.text), width))]
 
 
 def _between(number: int, text: Sequence[str], old: int, new: int, until: int) -> list[Row]:

@@ -89,7 +89,7 @@ def _panel(name: PanelName, panel: PanelView | None, width: int, *, unfolded: bo
             facts = panel.result.facts
             summary = facts.get("summary") if isinstance(facts.get("summary"), str) else None
             told = (Span(visible(reason or summary or ""), "dim"),)
-            if panel.result.seconds is not None:
+            if panel.result.seconds and panel.result.seconds >= 0.005:
                 right = (Span(f"{number(round(panel.result.seconds, 2))} s", "faint"),)
     yield spread((*head, *told), right, width)
     if unfolded and panel is not None and panel.result is not None:

@@ -221,7 +221,7 @@ def columns_for(rows: Sequence[QueueRow], width: int) -> Columns:
     sizes = {name: min(max(need[name], least[name]), most[name]) for name in need}
     room = width - 6 - 7 - panels  # six blanks between seven columns, and a short revision
     codes = max((cell_len(row.problem or row.worst) for row in rows), default=0)
-    worst = min(max(codes, 13), 27 if width < 110 else 60)
+    worst = min(max(codes, 20), 27 if width < 110 else 60)
     # The widest column gives first, until the finding has its room or all are at their least.
     while room - sum(sizes.values()) < worst:
         name = max(sizes, key=lambda one: sizes[one] - least[one])

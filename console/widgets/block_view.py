@@ -44,9 +44,8 @@ class BlockView(LineView):
 
     def reload(self, *, keep: bool = True) -> None:
         """Make the blocks again; the cursor stays on the same key, else on the same place in the order."""
-        if not self.size.width:
-            return
-        width = self.size.width - 1
+        # A pane that was never shown has no size, yet its cursor can be moved: keys come faster than layouts.
+        width = (self.size.width or self.app.size.width) - 1
         place = self._keys.index(self.current) if self.current in self._keys else 0
         blocks = self.make(width, self.current)
         keys = [block.key for block in blocks if block.key]

@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.binding import Binding
 
 from console.exchange.text import visible
-from console.view.diff import DiffModel, Marks, Texts, build
+from console.view.diff import PROSE, DiffModel, Marks, Texts, build
 from console.view.glyphs import SEVERITY_MARKS
 from console.view.spans import Line, Span, Tone, clip
 from console.view.syntax import Highlighter
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from console.exchange.diff import FileDiff
 
 SIDEWAYS = 16
+MARGIN = 11
+"""Cells left of the code: cursor, mark, number, sign."""
 
 
 class DiffPane(LineView):
@@ -41,6 +43,7 @@ class DiffPane(LineView):
         self._colours: dict[int, Highlighter] = {}
         self._needle = ""
         self._shift = 0
+        self._built_for = 0
 
     # ---- what it shows
 
@@ -52,12 +55,24 @@ class DiffPane(LineView):
         self._rebuild(place)
 
     def _rebuild(self, place: tuple[str, int] | None) -> None:
-        self.model = build(self.files, self.texts, whole=self.whole)
+        self._built_for = self._prose_width()
+        self.model = build(self.files, self.texts, whole=self.whole, width=self._built_for)
         row = self.model.find(*place) if place is not None else None
         if row is None:
             row = self.model.hunk_rows[0] if self.model.hunk_rows else 0
         self.set_reactive(LineView.cursor, row)
         self.reload()
+
+    def _prose_width(self) -> int:
+        """Cells for prose: what is right of the margin, but no more than can be followed."""
+        return min(96, max(20, (self.size.width or self.app.size.width) - MARGIN))
+
+    def reload(self, *, keep: bool = True) -> None:
+        """Another width wraps prose otherwise."""
+        if self.files and self.size.width and self._built_for != self._prose_width():
+            self._rebuild(self.model.place(self.cursor))
+        else:
+            super().reload(keep=keep)
 
     def annotate(self, marks: Marks, cited: frozenset[tuple[str, int]]) -> None:
         """Show which lines findings speak of, and which ones the review cites."""
@@ -87,7 +102,8 @@ class DiffPane(LineView):
         sign, tone = _SIGNS[row.kind]
         if row.kind == "add" and row.file in self.model.added:
             sign, tone = " ", "text"
-        numbers = Span(f"{row.new or row.old:>5}", "faint" if row.kind != "del" else "del")
+        number = str(row.new or row.old) if not row.part else ""
+        numbers = Span(f"{number:>5}", "faint" if row.kind != "del" else "del")
         head: Line = (self._margin(row.file, row.new), numbers, Span(f" {sign} ", tone))
         return clip((*head, *self._code(y)), width)
 
@@ -104,6 +120,8 @@ class DiffPane(LineView):
         spans: Line
         if row.kind == "del":
             spans = (Span(visible(row.text), "del"),)
+        elif self.model.paths[row.file].endswith(PROSE):
+            spans = (Span(visible(row.text), "strong" if row.text.startswith("#") else "text"),)
         else:
             spans = self._coloured(row.file, row.new, row.text)
         if self._needle:

@@ -158,6 +158,8 @@ class LineView(ScrollView, can_focus=True):
         return stops[max(0, at - 1)]
 
     def _follow(self) -> None:
+        if not self.size.height:
+            return
         top, page = int(self.scroll_offset.y), self.page
         first, last = self.extent(self.cursor)
         last = min(last, first + page - 1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from console.actions import ACTIONS, BY_ID, CHAINS, clashes, in_scope, key_table, keys_of
 from console.screens.palette import PaletteScreen
 from console.screens.preview import PreviewScreen
-from console.screens.prompts import Ask, Write
+from console.screens.prompts import Ask
 from console.screens.queue import QueueScreen
 from console.screens.review import ReviewScreen
 from console.screens.shell import ConsoleApp
+from console.screens.write import Write
 from console.widgets.diff_pane import DiffPane
 from console.widgets.line_view import LineView
 from console.widgets.panes import PanelsPane, RubricPane
@@ -32,7 +33,7 @@ UNIVERSAL = {
     *(f"f{number}" for number in range(2, 10)),
     *(f"ctrl+{letter}" for letter in "abdefgklnopqrstuwxyz"),
     *("enter", "escape", "tab", "shift+tab", "space", "backspace", "up", "down", "left", "right", "pageup", "pagedown"),
-    *("home", "end", "slash", "question_mark", "minus", "greater_than_sign", "less_than_sign"),
+    *("home", "end", "slash", "question_mark", "exclamation_mark", "minus", "greater_than_sign", "less_than_sign"),
     *("left_square_bracket", "right_square_bracket", "left_curly_bracket", "right_curly_bracket"),
 }
 """Keys that every terminal sends through ssh and tmux."""

@@ -245,7 +245,7 @@ async def test_diff_keys(bench: Bench) -> None:
         review = await opened(pilot)
         await pilot.press("d")
         await settle(pilot)
-        assert "vs the previous revision" in screen_text(pilot)
+        assert "vs previous revision" in screen_text(pilot)
         assert any(row.kind == "del" for row in review.diff.model.rows)
         start = review.diff.cursor
         await pilot.press("right_square_bracket")

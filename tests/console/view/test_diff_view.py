@@ -109,3 +109,14 @@ def test_hostile_text_is_shown_not_obeyed() -> None:
     colours = Highlighter("kernel.py", lines)
     for number in range(2):
         assert not set(plain(colours.line(number))) & set("\x1b\u202e\x07")
+
+
+def test_prose_is_wrapped_and_keeps_its_lines() -> None:
+    new = ["word " * 30, "short"]
+    model = build([file_of([], new, "answer.md")], width=40)
+    lines = [row for row in model.rows if row.kind == "add"]
+    assert len(lines) > 3
+    assert {row.new for row in lines} == {1, 2}
+    assert [row.part for row in lines][:3] == [0, 1, 2]
+    assert " ".join(row.text for row in lines).split() == " ".join(new).split()
+    assert model.find("answer.md", 2) == len(model.rows) - 1
