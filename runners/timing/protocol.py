@@ -213,7 +213,7 @@ class Comparison:
             worker, slots = self._workers[side], self._slots[side]
             for slot, value in zip(slots, inputs, strict=True):
                 worker.rewrite(slot, value)
-            batches[side] = self._batch(side, slots, picked if side == "candidate" else ())
+            batches[side] = self._batch(side, slots, picked)  # copied on every side, so that all are treated alike
             if counted:
                 self._note_self_reported(side, batches[side])
         if counted:
