@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -133,7 +134,11 @@ def mix(
             if value.numel() < 1 << 20
             else (torch.randint(value.numel(), (count,), generator=generator))
         )
-        index = torch.unravel_index(places, value.shape) if value.dim() else (...,)
+        index = (
+            tuple(map(torch.from_numpy, np.unravel_index(places.numpy(), tuple(value.shape))))
+            if value.dim()
+            else (...,)
+        )
         changed = layout_copy(value)
         _bits(changed)[index] = _bits(donor[name])[index]
         mixed[name], counts[name] = changed, count

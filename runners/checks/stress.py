@@ -1,7 +1,8 @@
 """Inputs that ask something special of the arithmetic: right on plain inputs, wrong here is unstable.
 
-Nothing is charged that rounding the inputs once more would do to the truth itself: an algorithm is backward stable when
-its error is no larger than that (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., SIAM 2002, ch. 1).
+Nothing is charged that rounding the inputs a few more times would do to the truth itself: an algorithm is backward
+stable when its error is no larger than that (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., SIAM
+2002, ch. 1).
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from runners.session import Session, names_case
 ENOUGH = 256
 """Elements of data that a case needs for stress to say something; the smallest such case is used."""
 PERTURBATIONS = 8
-CONDITION_FACTOR = 4.0
-"""How many times the effect of one rounding of the inputs is explained by it; as for the twin's error."""
+CONDITION_FACTOR = 64.0
+"""How many times the effect of one rounding of the inputs is explained: sums round once for every term."""
 ACCEPTED_FACTOR = 16.0
 """How much worse, against the twin, an unexplained but accepted error may get before it is unstable."""
 
@@ -124,7 +125,7 @@ def _weigh(plan: Plan, trial: Trial) -> dict[str, Any]:
         condition = _condition(plan, question, name)
         reason = None
         if comparison.non_finite == 0 and comparison.max_absolute <= CONDITION_FACTOR * condition:
-            reason = "as far off as one more rounding of the inputs puts the truth itself"
+            reason = "no further off than a few roundings of the inputs put the truth itself"
         elif comparison.non_finite == 0 and _as_on_plain_inputs(plan, name, verdict):
             reason = "no worse against the baseline than on plain inputs, where the task's tolerance accepts it"
         if reason is not None:

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -265,7 +266,7 @@ class _Tally:
     def _element(self, place: int, part: slice, g: Tensor, aim: Tensor, error: float, ulp: int) -> Element:
         expected = float(aim[place])
         relative = error / abs(expected) if expected else (0.0 if error == 0 else math.inf)
-        index = torch.unravel_index(torch.tensor(part.start + place), self._shape) if self._shape else ()
+        index = np.unravel_index(part.start + place, self._shape) if self._shape else ()
         return Element(tuple(int(axis) for axis in index), expected, float(g[place]), error, relative, ulp)
 
 

@@ -145,6 +145,7 @@ class FakeWorker:
 class FakeSession:
     def __init__(self, task: Any, reference: Reference, make: Callable[[], Candidate], interpreted: bool) -> None:
         self.task, self.reference, self.interpreted = task, reference, interpreted
+        self.device = "cpu"
         self.framework = "triton" if interpreted else "torch"
         self.seeds = (1234567, 7654321)
         self.source = ""
