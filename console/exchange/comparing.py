@@ -12,6 +12,8 @@ from console.exchange.text import decode, decode_name, looks_binary, visible
 from console.exchange.views import MAX_FILE, lfs_note
 
 MAX_PATCH = 64 * 1024 * 1024
+MAX_READ = 64 * 1024 * 1024
+"""Bytes of all changed files that are looked into for what kind of file they are."""
 _SNIFF = 8_192
 
 _RAW = ("diff-tree", "-r", "--raw", "-z", "--no-abbrev", "-M", "--ignore-submodules=none")
@@ -54,7 +56,7 @@ def _notes(objects: Objects, raw: Sequence[RawFile]) -> dict[str, tuple[FileKind
     links = {oid for entry in raw for mode, oid in _sides(entry) if mode == "120000"}
     oids = list(dict.fromkeys(oid for entry in raw for oid in entry.oids))
     notes: dict[str, tuple[FileKind, str]] = {}
-    small = []
+    small, room = [], MAX_READ
     for oid, size in zip(oids, objects.sizes(oids), strict=True):
         if size is None:
             notes[oid] = ("too-large", "its content is not here")
@@ -64,7 +66,9 @@ def _notes(objects: Objects, raw: Sequence[RawFile]) -> dict[str, tuple[FileKind
         elif size >= MAX_FILE:
             kind: FileKind = "binary" if looks_binary(objects.head_of(oid, _SNIFF)) else "too-large"
             notes[oid] = (kind, f"{'binary, ' if kind == 'binary' else ''}{size:,} bytes, not compared line by line")
-        else:
+        elif size <= room:
+            # Beyond the room, git's own word on what is binary has to do.
+            room -= size
             small.append(oid)
     for oid, data in zip(small, objects.blobs(small), strict=True):
         special = _special(data or b"")

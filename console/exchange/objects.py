@@ -20,6 +20,8 @@ MAX_BLOB = 64 * 1024 * 1024
 """Bytes of one object that are ever read whole."""
 _CHUNK = 400
 """Names asked for at once: fewer bytes than a pipe holds, so that neither side waits for the other."""
+_BLOBS = 64
+"""Contents that are held at once."""
 
 _NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -144,8 +146,8 @@ class Objects:
 
     def blobs(self, oids: Sequence[str]) -> Iterator[bytes | None]:
         """The contents of many small blobs, whose sizes the caller knows; None for what is no blob or not here."""
-        for start in range(0, len(oids), _CHUNK):
-            for answer in self._ask(self._contents, oids[start : start + _CHUNK], True):
+        for start in range(0, len(oids), _BLOBS):
+            for answer in self._ask(self._contents, oids[start : start + _BLOBS], True):
                 yield answer[1] if answer is not None and answer[0] == "blob" else None
 
     def head_of(self, oid: str, size: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,8 @@ from runners.contract import Framework, SubmissionFile, TaskError, choose_framew
 MAX_TOML = 256 * 1024
 MAX_SOURCE = 256 * 1024
 """Bytes of a kernel that are searched for ``@triton.jit``; a larger one is taken for the task's first framework."""
+
+_AT_ONCE = 128
 
 MAIN_FILE: dict[Framework, str] = {
     "torch": "kernel.py",
@@ -84,19 +86,22 @@ def submission_of(place: Place, facts: Facts, history: History) -> Submission:
     )
 
 
-def _read_facts(objects: Objects, places: Sequence[Place], tasks: Mapping[str, Task]) -> list[Facts]:
-    """Two rounds of reading for all of them: ``submission.toml``, then the file that they are judged by."""
-    files = _read(objects, places, ["submission.toml"] * len(places), MAX_TOML)
-    names = [_main_name(tasks[task]) if task in tasks else "" for task, _ in places]
-    sources = _read(objects, places, names, MAX_SOURCE)
-    return [
-        _facts(folder, task, tasks.get(task), toml, name, source)
-        for (task, folder), toml, name, source in zip(places, files, names, sources, strict=True)
-    ]
+def _read_facts(objects: Objects, places: Sequence[Place], tasks: Mapping[str, Task]) -> Iterator[Facts]:
+    """Facts of many submissions, some at a time, since each may bring half a MiB."""
+    for start in range(0, len(places), _AT_ONCE):
+        some = places[start : start + _AT_ONCE]
+        files = _read(objects, some, ["submission.toml"] * len(some), MAX_TOML)
+        names = [_telling_name(tasks[task]) if task in tasks else "" for task, _ in some]
+        sources = _read(objects, some, names, MAX_SOURCE)
+        for (task, folder), toml, name, source in zip(some, files, names, sources, strict=True):
+            yield _facts(folder, task, tasks.get(task), toml, name, source)
 
 
-def _main_name(task: Task) -> str:
-    return MAIN_FILE.get(task.spec.frameworks[0], "") if task.spec else ""
+def _telling_name(task: Task) -> str:
+    """The file whose source tells the framework: Triton's where that is a choice."""
+    if task.spec is None:
+        return ""
+    return MAIN_FILE.get("triton" if "triton" in task.spec.frameworks else task.spec.frameworks[0], "")
 
 
 def _read(objects: Objects, places: Sequence[Place], names: Sequence[str], limit: int) -> list[bytes | None]:
@@ -108,7 +113,7 @@ def _read(objects: Objects, places: Sequence[Place], names: Sequence[str], limit
 
 
 def _facts(
-    folder: Folder, task_name: str, task: Task | None, toml: bytes | None, main: str, source: bytes | None
+    folder: Folder, task_name: str, task: Task | None, toml: bytes | None, telling: str, source: bytes | None
 ) -> Facts:
     if folder.problem:
         return Facts("", None, folder.problem)
@@ -134,7 +139,7 @@ def _facts(
     main = MAIN_FILE.get(framework, "")
     if main and folder.file(main) is None:
         return Facts(author, framework, f"no {main}; there is {_listed(folder)}")
-    pointer = lfs_note(source) if source is not None else None
+    pointer = lfs_note(source) if source is not None and main == telling else None
     return Facts(author, framework, f"{main}: {pointer}" if pointer else None)
 
 

@@ -82,6 +82,22 @@ def test_each_broken_thing_is_one_row(opened, hub, clone, sample) -> None:
     assert any(one.startswith("tasks/typo: task.toml: enrty") for one in snapshot.problems)
 
 
+def test_the_framework_is_told_by_the_source(opened, hub, clone, sample) -> None:
+    both = str(sample["tasks/softmax/task.toml"]).replace('["triton", "torch"]', '["cuda", "triton"]')
+    clone.commit(
+        "two languages",
+        {
+            "tasks/both/task.toml": both,
+            "tasks/both/reference.py": "",
+            "submissions/both/cu/kernel.cu": "__global__ void f() {}\n",
+            "submissions/both/py/kernel.py": sample["submissions/softmax/m-1/kernel.py"],
+        },
+    )
+    push(clone, hub)
+    rows = {one.key: (one.framework, one.problem) for one in opened(hub).snapshot().submissions}
+    assert (rows["both/cu"], rows["both/py"]) == (("cuda", None), ("triton", None))
+
+
 def test_links_and_submodules_are_not_followed(opened, hub, clone) -> None:
     clone.write({"submissions/softmax/linked/x": ""})
     os.symlink("/etc", clone.path / "submissions/softmax/outside")
