@@ -23,6 +23,12 @@ from runners.evidence import Evidence
 START_S = 180.0
 POLL_S = 0.1
 ENVIRONMENT_KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "TZ")
+STEADY_MALLOC = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(16 << 30),
+    "MALLOC_TOP_PAD_": str(64 << 20),
+}
+"""glibc keeps freed memory: else each temporary of a megabyte faults its pages in anew, and timings scatter."""
 _BOOT = (
     "import sys; sys.path[:] = [p for p in sys.path if p]; sys.path.append(sys.argv[3]); "
     "from runners.zygote import main; main(int(sys.argv[1]), sys.argv[2] == 'interpreted')"
@@ -45,7 +51,7 @@ class _Zygote:
             PYTHONDONTWRITEBYTECODE="1",
             PYTHONUNBUFFERED="1",
             HOME="/nonexistent",
-            TOKENIZERS_PARALLELISM="false",
+            **STEADY_MALLOC,
         )
         if interpreted:
             environment["TRITON_INTERPRET"] = "1"

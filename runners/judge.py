@@ -14,7 +14,18 @@ import msgspec
 
 from runners.channel import Channel
 from runners.checks import Check, CheckResult, all_checks
-from runners.contract import Found, PanelDone, PanelStarted, RunEnded, RunEvent, RunRequest, TaskSpec, Waiting
+from runners.contract import (
+    Device,
+    Found,
+    Framework,
+    PanelDone,
+    PanelStarted,
+    RunEnded,
+    RunEvent,
+    RunRequest,
+    TaskSpec,
+    Waiting,
+)
 from runners.evidence import (
     Evidence,
     Finding,
@@ -69,9 +80,14 @@ class RunSession:
         return self._request.task
 
     @property
-    def framework(self) -> Any:
+    def framework(self) -> Framework:
         """The submission's framework."""
         return self._request.framework
+
+    @property
+    def device(self) -> Device:
+        """Where the candidate's tensors live."""
+        return self._request.device
 
     @property
     def interpreted(self) -> bool:

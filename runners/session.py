@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from runners.contract import Case, Framework, RunEvent, TaskSpec
+from runners.contract import Case, Device, Framework, RunEvent, TaskSpec
 from runners.evidence import Place
 
 if TYPE_CHECKING:
@@ -143,8 +143,8 @@ class Worker(Protocol):
         ``build/contract`` (``integrity/lazy`` for a Tensor subclass). With ``hold`` all results are kept and copied
         only after the last call, which shows results that share a buffer. ``checked`` switches the hooks on:
         allocations filled with a pattern, memory and race checks; a timed batch has it off. ``options`` go to the
-        framework's hooks (``order``: "forward" | "reverse" | "shuffle"; ``config``: index of the autotune configuration).
-        ``copy`` picks the calls whose outputs are copied out (default all); it is looked at after the process has been
+        framework's hooks (``order``: "forward" | "reverse" | "shuffle"; ``config``: index of the autotune
+        configuration). ``copy`` picks the calls whose outputs are copied out (default all); it is looked at after the process has been
         stopped, so nobody can know it before. Calls that are not copied have no outputs. Never raises for what the
         candidate does.
         """
@@ -174,6 +174,11 @@ class Session(Protocol):
     @property
     def framework(self) -> Framework:
         """The submission's framework."""
+        ...
+
+    @property
+    def device(self) -> Device:
+        """Where the candidate's tensors live."""
         ...
 
     @property

@@ -114,6 +114,7 @@ class Supervisor:
         self._cancelled = False
         self._ended = False
         self._heard = time.monotonic()
+        self._house_at = 0.0
 
     def run(self) -> None:
         """Fork the judge, serve it, and end everything."""
@@ -159,9 +160,7 @@ class Supervisor:
                 return
             for process in watched:
                 self._watch(process, ready)
-            workers = [process.pid for process in watched]
-            if sandbox.orphans(workers):  # daemons: what outlives its parent is nobody's any more
-                sandbox.end_tree(os.getpid(), keep=workers)
+            self._keep_house(watched)
             if channel.fileno() in ready:
                 try:
                     messages = channel.drain()
@@ -191,13 +190,25 @@ class Supervisor:
         if process.pidfd in ready:
             self._reap(process)
         if process.status is None and time.monotonic() >= process.measure_at:
-            used = sandbox.tree_memory(process.pid)
             process.measure_at = time.monotonic() + TICK_S
-            process.peak_bytes = max(process.peak_bytes, used)
-            if used > self._request.task.limits.memory_mib << 20:
-                self._kill(process, "memory")
-            elif sandbox.count_descendants(process.pid) > PROCESS_LIMIT:
-                self._kill(process, "processes")
+            self._measure(process)
+
+    def _measure(self, process: _Process) -> None:
+        used = sandbox.tree_memory(process.pid)
+        process.peak_bytes = max(process.peak_bytes, used)
+        if used > self._request.task.limits.memory_mib << 20:
+            self._kill(process, "memory")
+        elif sandbox.count_descendants(process.pid) > PROCESS_LIMIT:
+            self._kill(process, "processes")
+
+    def _keep_house(self, watched: Sequence[_Process]) -> None:
+        """End daemons: what outlives its parent is nobody's any more. At most once a tick, as looking costs."""
+        if time.monotonic() < self._house_at:
+            return
+        self._house_at = time.monotonic() + TICK_S
+        workers = [process.pid for process in watched]
+        if sandbox.orphans(workers):
+            sandbox.end_tree(os.getpid(), keep=workers)
 
     def _answer(self, message: ToSupervisor, channel: Channel) -> None:
         if isinstance(message, Emit):

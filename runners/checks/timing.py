@@ -142,7 +142,7 @@ def _concluded(session: Session, case: Case, measured: Measurement, facts: dict[
     if measured.wrong is not None:
         reason = "outputs of timed calls are wrong"
         return _Timed(facts | plain_facts(measured) | {"verdict": "void", "reason": reason}, tuple(findings), reason)
-    if getattr(session, "device", "cpu") == "cpu":
+    if session.device == "cpu":
         findings += clock_findings(measured, session.task.timing.threads)
     ratio, control = measured.estimates(derive_seed(seed, "bootstrap"))
     verdict = judge(ratio.interval, MARGIN, control.interval)
