@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def require_terminal() -> None:
-    """Raises EnvironmentFault, in words, where no screen can be shown."""
+    """Raises EnvironmentFault, in words, where no screen can be shown; Textual begins to load where one can."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise EnvironmentFault("the console needs a terminal; `kernel-review list` and the other verbs do not")
     if os.environ.get("TERM", "") in ("", "dumb"):
@@ -26,6 +26,16 @@ def require_terminal() -> None:
             f"TERM={os.environ.get('TERM', '')!r} cannot show the console; set TERM, or use the verbs: "
             "`kernel-review list`, `run`, `diff`, `review`"
         )
+    import console.widgets  # noqa: F401 - sets what Textual reads from the environment
+
+    threading.Thread(target=_load_textual, name="load-textual", daemon=True).start()
+
+
+def _load_textual() -> None:
+    """Half of the start is this import, and while git opens the exchange there is nothing else to do.
+
+    Nothing of the console is loaded here: two threads in one package could meet half-made modules.
+    """
 
 
 def run(exchange: Exchange, config: Config, runs: Runs) -> int:

@@ -74,6 +74,7 @@ class Ask(ModalScreen["str | None"], inherit_bindings=False):
 class Confirm(ModalScreen[bool], inherit_bindings=False):
     """A question that one key answers; every other key leaves things as they are."""
 
+    EVERY_KEY: ClassVar[bool] = True
     BINDINGS: ClassVar[list[Binding]] = []  # type: ignore[assignment]
     CSS = PROMPT_CSS.format(name="Confirm")
 
@@ -109,6 +110,7 @@ class Confirm(ModalScreen[bool], inherit_bindings=False):
 class Tell(ModalScreen[None], inherit_bindings=False):
     """Something to read; any key goes back, the arrows scroll."""
 
+    EVERY_KEY: ClassVar[bool] = True
     BINDINGS: ClassVar[list[Binding]] = []  # type: ignore[assignment]
     CSS = PROMPT_CSS.format(name="Tell")
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.widget import Widget
-from textual.widgets import Input
 
 from console.actions import Action
 from console.exchange.text import visible
-from console.screens.prompts import Tell
 from console.screens.submission import SubmissionScreen
 from console.view.glyphs import PANEL_LETTERS, PANEL_MARKS, REVIEW_MARKS
 from console.view.queue import (
@@ -32,6 +30,8 @@ from runners.evidence import Finding
 from runners.findings import PANELS
 
 if TYPE_CHECKING:
+    from textual.widgets import Input
+
     from console.exchange.model import Submission
 
 CHUNK = 500
@@ -56,14 +56,12 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         self._sort: SortMode = SORT_MODES[0]
         self._submissions: dict[str, Submission] = {}
         self._reading = 0
+        self._resumed = False
 
     def body(self) -> Iterable[Widget]:
         """Column heads, rows, filter line."""
         yield Bar(id="heading")
         yield QueueTable(id="table")
-        field = Input(placeholder="words, task:… author:… state:… finding:…", id="filter")
-        field.cursor_blink = False
-        yield field
 
     def on_mount(self) -> None:
         """The exchange may have been read already."""
@@ -123,7 +121,8 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
 
     def on_screen_resume(self) -> None:
         """Drafts may have come and gone."""
-        if self._rows:
+        resumed, self._resumed = self._resumed, True
+        if resumed and self._rows:
             self.snapshot_changed()
         super().on_screen_resume()
 
@@ -283,23 +282,31 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         self._arrange()
         self.refresh_status()
 
-    def action_filter(self) -> None:
-        """Write a filter."""
+    async def action_filter(self) -> None:
+        """Write a filter. The field is made on first use: most sessions begin without one."""
+        from textual.widgets import Input
+
+        if not self.query("#filter"):
+            made = Input(placeholder="words, task:… author:… state:… finding:…", id="filter")
+            made.cursor_blink = False
+            await self.mount(made, before="#status")
         field = self.query_one("#filter", Input)
         field.add_class("-open")
         self.set_focus(field, scroll_visible=False)
 
     def action_unfilter(self) -> None:
         """Show every row."""
-        field = self.query_one("#filter", Input)
-        field.value = ""
-        field.remove_class("-open")
+        for field in self.query("#filter").results():
+            cast("Input", field).value = ""
+            field.remove_class("-open")
         self.set_focus(self.table, scroll_visible=False)
 
     def action_problems(self) -> None:
         """What could not be read, in words."""
         problems = self.console_app.snapshot.problems if self.console_app.snapshot is not None else ()
         if problems:
+            from console.screens.prompts import Tell
+
             self.app.push_screen(Tell("not readable in this exchange", "\n".join(visible(one) for one in problems)))
         else:
             self.console_app.say("everything in the exchange could be read")
@@ -320,7 +327,6 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
 
     def on_input_submitted(self) -> None:
         """Enter goes to the rows; the filter stays."""
-        field = self.query_one("#filter", Input)
-        if not field.value.strip():
-            field.remove_class("-open")
+        if not self._filter.text.strip():
+            self.query("#filter").remove_class("-open")
         self.set_focus(self.table, scroll_visible=False)

@@ -14,7 +14,6 @@ from textual.binding import Binding
 from textual.events import Event, Key
 
 from console.screens.base import ConsoleScreen
-from console.screens.prompts import Confirm, Tell
 from console.screens.queue import QueueScreen
 from console.view.spans import BLANK, Line, Span, Tone
 from console.widgets._textual_hacks import in_order, survive_hangup, tolerate_input, without_colour
@@ -243,7 +242,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """A key is also the sign that the last message was read."""
         if isinstance(event, Key) and not event.is_forwarded:
             self.hush()
-            if not isinstance(self.screen, (Confirm, Tell)) and await in_order(self, event):
+            if not getattr(self.screen, "EVERY_KEY", False) and await in_order(self, event):
                 return
         await super().on_event(event)
 
@@ -276,6 +275,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if not active:
             self.exit(0)
             return
+        from console.screens.prompts import Confirm
+
         word = "run is" if active == 1 else "runs are"
         self.push_screen(
             Confirm(f"{active} {word} active. Quit and cancel?", "cancel and quit"),

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from console.exchange.text import visible
 from console.screens.base import ConsoleScreen
-from console.screens.consent import Consent
-from console.screens.prompts import Tell, reason_prompt
-from console.view.panels import explain
 from console.widgets.bindings import bindings_for
 from runners.evidence import Finding
 
@@ -46,6 +43,8 @@ class SubmissionScreen(ConsoleScreen, inherit_bindings=True):
 
     def run_all(self, submissions: Sequence[Submission], *, fresh: bool = False) -> None:
         """Queue runs. What would execute code that the grader has not allowed is asked first, once for each task."""
+        from console.screens.consent import Consent
+
         pairs = [(task, one) for one in submissions if (task := self.current_task(one)) is not None]
         consent = Consent(self.console_app)
 
@@ -97,6 +96,8 @@ class SubmissionScreen(ConsoleScreen, inherit_bindings=True):
         submission = self.current_submission()
         if submission is None:
             return
+        from console.screens.prompts import reason_prompt
+
         reason_prompt(
             self.console_app,
             f"mark {visible(submission.key)} as {mark}: why?",
@@ -136,4 +137,7 @@ class SubmissionScreen(ConsoleScreen, inherit_bindings=True):
         if finding is None:
             self.console_app.say("no finding here")
             return
+        from console.screens.prompts import Tell
+        from console.view.panels import explain
+
         self.console_app.push_screen(Tell(visible(finding.id), explain(finding)))
