@@ -393,6 +393,16 @@ class ReviewScreen(SubmissionScreen, inherit_bindings=True):
         self._load_diff()
         self.refresh_bars()
 
+    def action_search_diff(self) -> None:
+        """Ask for what to search in the diff."""
+        from console.screens.prompts import Ask
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self.diff.search(text)
+
+        self.app.push_screen(Ask("search the diff", self.diff.needle), answered)
+
     def action_jump_to_code(self) -> None:
         """From a finding to its line."""
         finding = self.panels.finding()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual.strip import Strip
 from textual.widget import Widget
 
 from console.view.spans import BLANK, Line, spread
+from console.widgets.host import Host
 from console.widgets.strips import strip_of
-
-if TYPE_CHECKING:
-    from console.screens.shell import ConsoleApp
 
 
 class Bar(Widget, can_focus=False):
@@ -38,6 +36,6 @@ class Bar(Widget, can_focus=False):
 
     def render_line(self, y: int) -> Strip:
         """The line."""
-        paint = cast("ConsoleApp", self.app).paint
+        paint = cast(Host, self.app).paint
         width = self.size.width
         return strip_of(spread(self._left, self._right, width), width, paint, paint.bar if self._raised else None)

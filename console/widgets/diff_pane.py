@@ -141,10 +141,15 @@ class DiffPane(LineView):
         if not self.model.rows:
             return None
         row = self.model.rows[y]
-        paint = self.console_app.paint
+        paint = self.host.paint
         if row.kind == "add" and row.file not in self.model.added:
             return paint.added
         return paint.removed if row.kind == "del" else None
+
+    @property
+    def needle(self) -> str:
+        """What was searched last."""
+        return self._needle
 
     # ---- where it is
 
@@ -222,14 +227,8 @@ class DiffPane(LineView):
             self.refresh()
 
     def action_search(self) -> None:
-        """Ask for what to search."""
-        from console.screens.prompts import Ask
-
-        def answered(text: str | None) -> None:
-            if text is not None:
-                self.search(text)
-
-        self.app.push_screen(Ask("search the diff", self._needle), answered)
+        """The screen asks for what to search."""
+        self.screen.action_search_diff()  # type: ignore[attr-defined]
 
     def search(self, text: str) -> None:
         """Go to the next row that has ``text``; an empty text ends the search."""
@@ -241,11 +240,11 @@ class DiffPane(LineView):
 
     def _seek(self, *, backwards: bool) -> None:
         if not self._needle:
-            self.console_app.say("nothing to search for: / asks")
+            self.host.say("nothing to search for: / asks")
             return
         row = self.model.search(self._needle, self.cursor, backwards=backwards)
         if row is None:
-            self.console_app.say(f"not found: {self._needle}", "warn")
+            self.host.say(f"not found: {self._needle}", "warn")
         else:
             self.cursor = row
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from rich.style import Style
 from textual.binding import Binding
@@ -17,10 +17,8 @@ from textual.strip import Strip
 
 from console.view.spans import Line, Span
 from console.widgets.bindings import bindings_for
+from console.widgets.host import Host
 from console.widgets.strips import strip_of
-
-if TYPE_CHECKING:
-    from console.screens.shell import ConsoleApp
 
 
 class LineView(ScrollView, can_focus=True):
@@ -70,9 +68,9 @@ class LineView(ScrollView, can_focus=True):
         return None
 
     @property
-    def console_app(self) -> ConsoleApp:
+    def host(self) -> Host:
         """The app, by its own type."""
-        return cast("ConsoleApp", self.app)
+        return cast(Host, self.app)
 
     @property
     def page(self) -> int:
@@ -131,7 +129,7 @@ class LineView(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """One row of the window."""
         width = self.size.width
-        paint = self.console_app.paint
+        paint = self.host.paint
         index = y + int(self.scroll_offset.y)
         if index >= self.count():
             return strip_of((), width, paint)
