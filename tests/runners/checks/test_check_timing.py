@@ -55,6 +55,7 @@ class FakeSession:
     baseline_nature: Nature = field(default_factory=Nature)
     task: TaskSpec = SPEC
     interpreted: bool = False
+    device: str = "cpu"
     framework: str = "torch"
     seeds: tuple[int, int] = (1, 2)
     source: str = ""

@@ -34,7 +34,8 @@ def body(lines: str) -> str:
 
 @pytest.fixture(autouse=True)
 def nothing_left(runner: Runner):
-    """No run may leave a process: only the warm zygotes may be there afterwards."""
+    """No run may leave a process: only what was there before and the warm zygotes may be there afterwards."""
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
     yield
     deadline = time.monotonic() + 10
     while True:
@@ -42,7 +43,7 @@ def nothing_left(runner: Runner):
         left = [
             child
             for child in psutil.Process().children(recursive=True)
-            if child.pid not in zygotes and child.status() != psutil.STATUS_ZOMBIE
+            if child.pid not in before and child.pid not in zygotes and child.status() != psutil.STATUS_ZOMBIE
         ]
         strays = [one for one in psutil.process_iter(["cmdline"]) if "kr-stray" in " ".join(one.info["cmdline"] or [])]
         if not left and not strays:
