@@ -11,6 +11,7 @@ import ctypes
 import gc
 import mmap
 import os
+import random
 import re
 import select
 import shutil
@@ -27,6 +28,7 @@ from typing import NoReturn
 
 import msgspec
 import torch
+from numpy import random as numpy_random
 
 from runners import candidate, judge, sandbox
 from runners.arena import sealed_memory
@@ -520,11 +522,7 @@ def _settle(scratch: Path, threads: int) -> None:
     )
     tempfile.tempdir = str(scratch)
     os.chdir(scratch)
-    import random
-
-    import numpy as np
-
     random.seed(os.urandom(16))
-    np.random.seed(int.from_bytes(os.urandom(4), "little"))
-    torch.manual_seed(int.from_bytes(os.urandom(7), "little"))
+    numpy_random.seed(int.from_bytes(os.urandom(4), "little"))
+    torch.default_generator.manual_seed(int.from_bytes(os.urandom(7), "little"))
     torch.set_num_threads(threads)

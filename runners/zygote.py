@@ -46,11 +46,13 @@ def main(control_fd: int, interpreted: bool) -> None:
 
             triton_version = triton.__version__
     from runners import sandbox, supervisor
+    from runners.checks import all_checks
     from runners.timing import lock
 
     sandbox.level()  # probed once, known to every fork
     sandbox.readable_paths()
     lock.prepare()  # the judge may write in it but not make it
+    all_checks()
 
     control = Channel(socket.socket(fileno=control_fd), accept_fds=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are reaped by the kernel
