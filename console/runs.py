@@ -28,7 +28,7 @@ from runners.contract import (
     RunRequest,
     Waiting,
 )
-from runners.environment import Environment, describe
+from runners.environment import Environment, describe, device_of
 from runners.evidence import (
     Evidence,
     Finding,
@@ -40,6 +40,7 @@ from runners.evidence import (
     number_findings,
 )
 from runners.findings import PANELS, PanelName
+from runners.selfcheck import Ledger, SelfCheck, self_check, told, unproven
 from runners.store import EvidenceStore, key_of
 
 Phase = Literal["idle", "queued", "running", "done", "failed", "cancelled"]
@@ -133,18 +134,21 @@ class Runs:
         store: EvidenceStore,
         runner: Runner | None = None,
         python: str | None = None,
-        device: Device = "cpu",
+        device: Device | None = None,
         panels: tuple[PanelName, ...] = PANELS,
         unsafe: bool = False,
         workers: int | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self._exchange = exchange
         self._store = store
         self._runner = runner or Runner(python)
         self._python = python
-        self._device = device
+        self._asked_device = device
         self._panels = panels
         self._unsafe = unsafe
+        self._ledger = ledger
+        self._proving = threading.Lock()
         self._pool = ThreadPoolExecutor(workers or os.cpu_count() or 1, thread_name_prefix="run")
         self._lock = threading.Lock()
         self._states: dict[str, RunState] = {}
@@ -273,6 +277,8 @@ class Runs:
                 return with_evidence(state, stored.evidence, stored.sha)
         state = msgspec.structs.replace(state, panels={name: PanelView() for name in self._panels})
         self._set(state)
+        proof = self._prove(state, request, environment, cancelled)
+        request = msgspec.structs.replace(request, environment=told(request.environment, proof))
         folder = Path(tempfile.mkdtemp(prefix="kernel-review-trees-"))
         try:
             self._exchange.materialise(task.tree, folder / "task")
@@ -285,8 +291,34 @@ class Runs:
             shutil.rmtree(folder, ignore_errors=True)
         if evidence is None:
             return RunState(key=submission.key, phase="cancelled")
+        if proof is not None and not proof.passed:
+            return with_evidence(state, unproven(evidence, proof), None)
         sha = None if replay else self._store.put(key, evidence)
         return with_evidence(state, evidence, sha)
+
+    def _prove(
+        self, state: RunState, request: RunRequest, environment: Environment, cancelled: threading.Event
+    ) -> SelfCheck | None:
+        """The self-check's outcome for this machine and framework, made on first use; None without a ledger."""
+        if self._ledger is None:
+            return None
+        where = (f"{environment.fingerprint}-{environment.runner}", request.framework, request.device)
+        with self._proving:
+            outcome = self._ledger.find(*where)
+            if outcome is None or not outcome.passed:
+                first = f"self-check: the first {request.framework} run on this machine"
+                self._set(msgspec.structs.replace(state, message=first))
+                outcome = self_check(
+                    lambda sample: self._runner.run(
+                        msgspec.structs.replace(sample, unsafe=self._unsafe), cancelled=cancelled
+                    ),
+                    request.framework,
+                    request.device,
+                )
+                if not cancelled.is_set():
+                    self._ledger.keep(*where, outcome)
+                self._set(state)
+        return outcome
 
     def _hear(self, key: str, event: RunEvent) -> None:
         with self._lock:
@@ -327,7 +359,7 @@ class Runs:
             revision=submission.revision,
             submission_dir="",
             framework=submission.framework,
-            device=self._device,
+            device=self._asked_device or device_of(environment),
             environment=msgspec.to_builtins(environment),
             panels=self._panels,
             replay_seeds=replay,

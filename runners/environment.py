@@ -19,6 +19,8 @@ from pathlib import Path
 
 import msgspec
 
+from runners.contract import Device
+
 PROBE_SECONDS = 20.0
 NVIDIA_SMI_SECONDS = 5.0
 MAX_TEXT = 200
@@ -90,6 +92,12 @@ def describe(python: str | None = None, *, sandbox: str | None = None, cache_fol
     )
     digest = hashlib.sha256(msgspec.json.encode(found)).hexdigest()
     return msgspec.structs.replace(found, fingerprint=f"sha256:{digest}", runner=runner_version())
+
+
+def device_of(environment: Environment) -> Device:
+    """Where candidates run unless someone says otherwise: on a CUDA device that torch was built for, else the CPU."""
+    usable = environment.torch is not None and not environment.torch.endswith("+cpu")
+    return "cuda" if environment.device != "cpu" and usable else "cpu"
 
 
 @cache

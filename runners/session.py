@@ -144,9 +144,9 @@ class Worker(Protocol):
         only after the last call, which shows results that share a buffer. ``checked`` switches the hooks on:
         allocations filled with a pattern, memory and race checks; a timed batch has it off. ``options`` go to the
         framework's hooks (``order``: "forward" | "reverse" | "shuffle"; ``config``: index of the autotune
-        configuration). ``copy`` picks the calls whose outputs are copied out (default all); it is looked at after the process has been
-        stopped, so nobody can know it before. Calls that are not copied have no outputs. Never raises for what the
-        candidate does.
+        configuration). ``copy`` picks the calls whose outputs are copied out (default all); it is looked at after the
+        process has been stopped, so nobody can know it before. Calls that are not copied have no outputs. Never raises
+        for what the candidate does.
         """
         ...
 

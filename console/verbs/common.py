@@ -120,16 +120,18 @@ def runs_on(
 ) -> Iterator[Runs]:
     """Runs of an exchange; however the block ends, they and their processes end with it."""
     from console.runs import Runs
+    from runners.selfcheck import Ledger
     from runners.store import EvidenceStore
 
     runs = Runs(
         exchange,
         store=EvidenceStore(state_dir() / "evidence" / exchange.id),
         python=python or config.runner.python,
-        device=device or config.runner.device or "cpu",
+        device=device or config.runner.device,
         panels=panels,
         unsafe=unsafe,
         workers=config.runner.workers,
+        ledger=Ledger(state_dir() / "self-check"),
     )
     try:
         yield runs

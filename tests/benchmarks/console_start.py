@@ -90,7 +90,8 @@ def main() -> None:
             sys.executable,
             "-c",
             "import sys; import console.app, console.runs, console.exchange; "
-            "print(sorted({n.split('.')[0] for n in sys.modules} & {'torch','triton','jax','numpy'}), len(sys.modules))",
+            "heavy = {n.split('.')[0] for n in sys.modules} & {'torch', 'triton', 'jax', 'numpy'}; "
+            "print(sorted(heavy), len(sys.modules))",
         ],
         check=True,
         capture_output=True,

@@ -57,6 +57,10 @@ class Builder(InterpreterBuilder):  # type: ignore[misc]
             raise NotInterpretableError(f"the interpreter cannot run {name.removeprefix('create_')}")
         raise AttributeError(name)
 
+    def get_bf16(self, value: float) -> Any:
+        """A constant, which Triton's own builder cannot make of this type."""
+        return TensorHandle(encode(np.array([value], dtype=np.float32), "bf16"), tl.bfloat16)
+
     # arithmetic
 
     def binary_op(self, lhs: Any, rhs: Any, op: Op) -> Any:

@@ -139,7 +139,8 @@ def test_a_socket_pair_cannot_be_pointed_at_the_graders_agent(judged: Judge, tmp
     server.listen()
     evidence = judged(
         body(
-            f"a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)\ntry: a.connect({address!r})\nexcept OSError: pass"
+            "a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)\n"
+            f"try: a.connect({address!r})\nexcept OSError: pass"
         )
     )
     server.close()
@@ -190,8 +191,10 @@ def test_files_outside_the_sandbox_cannot_be_read_or_written(judged: Judge, tmp_
     secret.write_text("s")
     evidence = judged(
         body(
-            f"seen = []\nfor path in ({str(secret)!r}, {str(tmp_path / 'task' / 'reference.py')!r}, '/root/.ssh', '/home'):\n"
-            "    try:\n        open(path).read() if os.path.isfile(path) else os.listdir(path)\n        seen.append(path)\n"
+            f"seen = []\nreference = {str(tmp_path / 'task' / 'reference.py')!r}\n"
+            f"for path in ({str(secret)!r}, reference, '/root/.ssh', '/home'):\n"
+            "    try:\n        open(path).read() if os.path.isfile(path) else os.listdir(path)\n"
+            "        seen.append(path)\n"
             "    except OSError: pass\n"
             f"try: open({str(tmp_path / 'written')!r}, 'w').write('x'); seen.append('written')\nexcept OSError: pass\n"
             "assert not seen, seen"
