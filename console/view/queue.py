@@ -216,7 +216,8 @@ def columns_for(rows: Sequence[QueueRow], width: int) -> Columns:
         "author": max((cell_len(row.author) for row in rows), default=6),
         "state": max((cell_len(_state_text(row)) for row in rows), default=6),
     }
-    least = {"task": 10, "name": 8, "author": 6, "state": min(need["state"], 14)}
+    # Together with the four cells that the finding keeps, these fill sixty columns, the narrowest screen.
+    least = {"task": 10, "name": 8, "author": 5, "state": min(need["state"], 14)}
     most = {"task": 30, "name": 30, "author": 20, "state": 17}
     sizes = {name: min(max(need[name], least[name]), most[name]) for name in need}
     room = width - 6 - 7 - panels  # six blanks between seven columns, and a short revision

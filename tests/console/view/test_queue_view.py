@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from console.exchange.model import ReviewRecord, Snapshot, Submission, Task, TriageMark
@@ -163,6 +163,8 @@ def test_every_order_is_stable(rows: list[QueueRow]) -> None:
     st.sampled_from(list(REVIEW_MARKS)),
     st.sampled_from([None, *PANEL_MARKS]),
 )
+@example(60, "", "wants-review", None)
+@example(60, "a" * 60, "outdated", None)
 def test_rows_are_as_wide_as_the_screen(width: int, text: str, state: object, phase: object) -> None:
     row = replace(
         ROW,
