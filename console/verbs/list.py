@@ -53,10 +53,10 @@ def run(args: argparse.Namespace) -> int:
 
 def entry(snapshot: Snapshot, submission: Submission, state: RunState) -> dict[str, Any]:
     """One row of the queue as plain data."""
-    from runners.findings import SEVERITY_RANK
+    from console.view.queue import worst_of
 
     task = snapshot.tasks.get(submission.task)
-    worst = max(state.findings, key=lambda finding: SEVERITY_RANK[finding.severity], default=None)
+    worst = worst_of(state.findings)
     reviews = [one for one in snapshot.reviews if one.key == submission.key]
     mark = next((one for one in snapshot.triage if one.key == submission.key), None)
     return {

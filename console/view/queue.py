@@ -64,9 +64,11 @@ class QueueRow:
 
 
 def worst_of(findings: Iterable[Finding]) -> Finding | None:
-    """The finding that a row shows: the most severe, the earliest panel first among equals."""
+    """The finding that a row shows: the most severe, the earliest panel first among equals; information is none."""
     return min(
-        findings, key=lambda finding: (-SEVERITY_RANK[finding.severity], PANELS.index(finding.panel)), default=None
+        (finding for finding in findings if finding.severity != "info"),
+        key=lambda finding: (-SEVERITY_RANK[finding.severity], PANELS.index(finding.panel)),
+        default=None,
     )
 
 
