@@ -127,10 +127,10 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
         return self._problems[int(number)] if key == "problem" and int(number) < len(self._problems) else None
 
     def action_jump(self) -> None:
-        """To the place of the problem."""
-        problem = self._problem()
+        """To the place of the problem under the cursor, else of the first one."""
+        problem = self._problem() or next(iter(self._problems), None)
         if problem is None:
-            self.console_app.say("no problem here")
+            self.console_app.say("nothing is missing")
             return
         self.app.pop_screen()
         self._review.go_to(problem.where)
@@ -144,9 +144,12 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
         draft = self._desk.draft
         for cite in problem.cites:
             draft = draft.attach(problem.where, cite)
+        number = self._problems.index(problem)
         self._desk.change(draft)
         self._review.redraw()
         self._check()
+        if self._problems:
+            self.query_one(PreviewPane).go(f"problem:{min(number, len(self._problems) - 1)}")
 
     def action_commit(self) -> None:
         """Commit and push."""

@@ -24,7 +24,7 @@ from console.drafts import Drafts
 from console.exchange.errors import GitRefused
 from console.grading.draft import Draft
 from console.grading.review import parse_review
-from console.screens.preview import PreviewScreen
+from console.screens.preview import PreviewPane, PreviewScreen
 from console.screens.queue import QueueScreen
 from console.screens.review import ReviewScreen
 
@@ -118,6 +118,34 @@ async def test_from_open_to_commit_to_the_next(bench: Bench) -> None:
         assert isinstance(pilot.app.screen, ReviewScreen)
         assert pilot.app.screen.submission.name == "m-002"
         assert Drafts("fake", bench.folder).keys() == frozenset()
+
+
+async def test_what_is_missing_stays_under_the_cursor(bench: Bench) -> None:
+    bench.finish(KEY)
+    async with bench.app().run_test(size=(80, 24)) as pilot:
+        review = await opened(pilot)
+        await pilot.press("f5", "t")
+        assert review.desk is not None
+        for criterion in review.desk.rubric.criteria:
+            review.rubric.go(criterion.id)
+            await pilot.press("2" if criterion.id == "performance" else "3")
+        await pilot.press("p")
+        await settle(pilot)
+        preview = pilot.app.screen
+        assert isinstance(preview, PreviewScreen)
+        place = max(number for number, problem in enumerate(preview._problems) if problem.cites)
+        before = preview._problems
+        pane = preview.query_one(PreviewPane)
+        assert pane.go(f"problem:{place}")
+        await pilot.press("a")
+        await settle(pilot)
+        assert preview._problems != before
+        assert pane.current == f"problem:{min(place, len(preview._problems) - 1)}"
+        assert pane.go("message")
+        first = preview._problems[0].where
+        await pilot.press("enter")
+        assert pilot.app.screen is review
+        assert review.rubric.current == first
 
 
 async def test_a_refusal_keeps_everything_and_can_be_tried_again(bench: Bench) -> None:
@@ -281,6 +309,7 @@ async def test_the_editor_never_loses_text(
     from textual.app import App
 
     monkeypatch.setattr(App, "suspend", lambda self: contextlib.nullcontext())
+    monkeypatch.setattr("tempfile.tempdir", os.fspath(tmp_path))  # what a failed editor wrote is kept
     command = editor(tmp_path, script)
     async with bench.app(Config(editor=command)).run_test() as pilot:
         review = await opened(pilot)
