@@ -36,6 +36,11 @@ def _load_textual() -> None:
 
     Nothing of the console is loaded here: two threads in one package could meet half-made modules.
     """
+    import textual.app
+    import textual.containers
+    import textual.drivers.linux_driver
+    import textual.scroll_view
+    import textual.widgets  # noqa: F401
 
 
 def run(exchange: Exchange, config: Config, runs: Runs) -> int:

@@ -32,6 +32,13 @@ def body(lines: str) -> str:
     return f"{PREFIX}def scale(x):\n{indented}{HONEST}"
 
 
+def _lives(process: psutil.Process, known: set[int]) -> bool:
+    try:
+        return process.pid not in known and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 @pytest.fixture(autouse=True)
 def nothing_left(runner: Runner):
     """No run may leave a process: only what was there before and the warm zygotes may be there afterwards."""
@@ -40,11 +47,7 @@ def nothing_left(runner: Runner):
     deadline = time.monotonic() + 10
     while True:
         zygotes = [one.process.pid for one in runner._zygotes.values()]
-        left = [
-            child
-            for child in psutil.Process().children(recursive=True)
-            if child.pid not in before and child.pid not in zygotes and child.status() != psutil.STATUS_ZOMBIE
-        ]
+        left = [child for child in psutil.Process().children(recursive=True) if _lives(child, {*before, *zygotes})]
         strays = [one for one in psutil.process_iter(["cmdline"]) if "kr-stray" in " ".join(one.info["cmdline"] or [])]
         if not left and not strays:
             return
