@@ -96,10 +96,11 @@ def score_line(form: Form) -> Line:
         spans.append(Span(f"score {score.value:.1f}/10", "strong"))
         if score.raw is not None and score.raw != score.value:
             spans.append(Span(f"  {score.raw:.1f} before gates", "dim"))
-    for name in score.failed_gates:
-        gate = form.rubric.criterion(name).gate
-        cap = f": cap {gate.cap:g}" if gate else ""
-        spans.append(Span(f"  ✗ gate {name} failed{cap}", "bad"))
+    gates = [gate for name in score.failed_gates if (gate := form.rubric.criterion(name).gate)]
+    if gates:
+        word = "gate" if len(gates) == 1 else "gates"
+        cap = min(gate.cap for gate in gates)
+        spans.append(Span(f"  ✗ {word} {', '.join(score.failed_gates)}: cap {cap:g}", "bad"))
     return tuple(spans)
 
 
@@ -138,7 +139,8 @@ def blocks(form: Form, width: int, current: str) -> list[Block]:
     for one in form.draft.overruled:
         text = (Span("⊘ overruled ", "dim"), Span(visible(one.code), "text"), Span(f"  {visible(one.reason)}", "dim"))
         made.append(Block(f"overruled:{one.code}", [spread(text, (), width)]))
-    made.append(Block(BODY, [(), *_body(form, width, unfolded=current == BODY)]))
+    made.append(Block("", [()]))
+    made.append(Block(BODY, list(_body(form, width, unfolded=current == BODY))))
     return made
 
 

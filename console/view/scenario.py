@@ -25,7 +25,7 @@ def lines_of(task: Task, width: int) -> list[Line]:
             made.append((Span(text, "bad"),))
         made.append(())
     if task.spec is not None:
-        made.append((Span(visible(task.spec.title), "title"),))
+        made += [(Span(text, "title"),) for text in wrap(visible(task.spec.title), width)]
         made.append(())
     made += _prose(task.scenario, min(width, MAX_PROSE))
     if task.spec is not None:
@@ -52,13 +52,15 @@ def _prose(text: str, width: int) -> Iterator[Line]:
             yield (Span(line, "faint"),)
         elif code or line.startswith("    "):
             yield from flush()
-            yield (Span(line, "string"),)
+            for part in wrap(line, width):
+                yield (Span(part, "string"),)
         elif not line:
             yield from flush()
             yield ()
         elif line.startswith("#"):
             yield from flush()
-            yield (Span(line.lstrip("# "), "strong"),)
+            for part in wrap(line.lstrip("# "), width):
+                yield (Span(part, "strong"),)
         elif line.lstrip()[:2] in ("- ", "* ") or line.lstrip()[:2].rstrip(".").isdigit() or line.startswith("|"):
             yield from flush()
             for part in wrap(line, width):
@@ -106,4 +108,6 @@ def _terms(spec: TaskSpec, width: int) -> Iterator[Line]:
     for case in spec.cases:
         use = "" if len(case.use) == 2 else f"  {', '.join(case.use)} only"
         args = "  ".join(f"{visible(key)} {scalar(value)}" for key, value in case.args.items())
-        yield (Span(f"  {visible(case.name):<18} ", "text"), Span(args, "dim"), Span(use, "faint"))
+        head = f"  {visible(case.name):<18} "
+        for turn, text in enumerate(wrap(args + use, max(10, width - len(head)))):
+            yield (Span(head if not turn else " " * len(head), "text"), Span(text, "dim"))

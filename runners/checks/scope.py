@@ -11,7 +11,7 @@ from runners.evidence import PanelResult, make_finding
 from runners.findings import PanelName
 from runners.session import Session
 
-REASON = "the task itself is not judged here; see check-task"
+REASON = "the task itself is not judged in this version"
 TAIL = 16
 """A size of this many or more that is no multiple of it leaves a tail for every usual block."""
 

@@ -72,7 +72,7 @@ def test_a_failed_gate_is_told_in_words() -> None:
     assert "10.0/10" in plain(score_line(form(draft)))
     gated = next(one for one in RUBRIC.criteria if one.gate)
     line = plain(score_line(form(draft.with_level(gated.id, 0))))
-    assert f"gate {gated.id} failed" in line
+    assert f"gate {gated.id}: cap" in line
 
 
 def test_blocks_show_anchors_only_where_the_cursor_is() -> None:
@@ -92,3 +92,20 @@ def test_markup_is_text() -> None:
     text = "\n".join(plain(line) for block in blocks(form(draft), 78, FIRST.id) for line in block.lines)
     assert "[bold]no[/bold]" in text
     assert "\x1b" not in text
+
+
+def test_failed_gates_fit_a_narrow_screen_with_the_lowest_cap() -> None:
+    one = form()
+    for criterion in RUBRIC.criteria:
+        one = form(changed(one, criterion.id, 0))
+    line = score_line(one)
+    gates = [criterion for criterion in RUBRIC.criteria if criterion.gate]
+    assert len(gates) > 1
+    assert f"gates {', '.join(gate.id for gate in gates)}: cap 1" in plain(line)
+    assert width_of(line) + len(" kernel v1") <= 79
+
+
+def test_the_cursor_stands_on_the_row_that_says_summary() -> None:
+    for current in (BODY, OUTCOME):
+        (body,) = (block for block in blocks(form(), 79, current) if block.key == BODY)
+        assert plain(body.lines[0]).startswith("summary")
