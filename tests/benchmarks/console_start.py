@@ -62,6 +62,7 @@ def main() -> None:
     empty.write_text(EMPTY)
     environment = {**os.environ, "TERM": "xterm-256color", "XDG_STATE_HOME": str(folder), "XDG_CACHE_HOME": str(folder)}
     environment.pop("COLORTERM", None)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode; the first run writes it
     clone = subprocess.run(
         [
             sys.executable,
