@@ -223,7 +223,10 @@ class Desk:
                 level = criterion.levels[one.level]
                 hint = f"{one.level} {visible(level.name)}: {visible(level.anchor)}"
             return f"note on {key}", one.note, hint
-        return "summary: what decided it, and what would change the verdict", self.draft.body, ""
+        body = self.draft.body
+        if body.rpartition("\n")[2].startswith(">"):
+            body += "\n\n"  # what is written at its end belongs to the prose, not to the quoted line
+        return "summary: what decided it, and what would change the verdict", body, ""
 
     def with_note(self, key: str, text: str) -> Draft:
         """The draft with that text changed."""

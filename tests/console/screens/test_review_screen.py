@@ -225,6 +225,16 @@ async def test_attaching_a_line_and_a_finding(bench: Bench) -> None:
         assert "wrong under" in screen_text(pilot) or "stress" in screen_text(pilot)
 
 
+async def test_what_is_written_after_a_quotation_is_no_part_of_it(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        review = await opened(pilot)
+        await pilot.press("f3", *"jjj", "a")
+        quoted = draft_of(review).body
+        await pilot.press("f5", "end", "c", *"Right", "ctrl+s")
+        await settle(pilot)
+        assert draft_of(review).body == f"{quoted}\n\nRight"
+
+
 async def test_overruling_needs_a_reason_and_changes_what_is_suggested(bench: Bench) -> None:
     bench.finish(KEY)
     async with bench.app().run_test() as pilot:
