@@ -159,7 +159,9 @@ class ReviewScreen(SubmissionScreen, inherit_bindings=True):
             more = self._about(name)
             tone: Tone = "title" if focused else "dim"
             title: Line = (Span(f" {_FKEYS[name]} ", "key" if focused else "faint"), Span(name, tone), *more)
-            self.query_one(f"#title-{name}", Bar).show(title)
+            hidden = [other for other in PANES if (other in LEFT) == (name in LEFT) and not self.pane(other).display]
+            also = tuple(Span(f"   {_FKEYS[other]} {other}", "dim") for other in hidden)
+            self.query_one(f"#title-{name}", Bar).show((*title, *also))
             spans += [Span("▸" if focused else " ", "accent"), *title, Span("  ")]
         self.query_one("#tabs", Bar).show(tuple(spans))
 

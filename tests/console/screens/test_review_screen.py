@@ -64,7 +64,9 @@ async def test_three_panes_when_wide(bench: Bench) -> None:
         review = await opened(pilot)
         shown = [name for name in ("scenario", "diff", "panels", "rubric") if review.query_one(f"#{name}").display]
         assert shown == ["diff", "panels", "rubric"]
+        assert "F2 scenario" in screen_text(pilot)
         await pilot.press("f2")
+        assert "F3 diff" in screen_text(pilot)
         assert review.query_one("#rubric").display
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
