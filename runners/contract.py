@@ -185,16 +185,20 @@ def _split(file: str, prefix: str, table: dict[str, Any], into: type[Any]) -> tu
     return base, single
 
 
-def parse_task(data: bytes, file: str = "task.toml") -> TaskSpec:
-    """Read ``task.toml``. Raises TaskError that names file, key and the nearest valid key."""
+def _load(data: bytes, file: str) -> dict[str, Any]:
     if len(data) > MAX_TASK_TOML_BYTES:
         raise TaskError(file, "", f"larger than {MAX_TASK_TOML_BYTES} bytes")
     try:
-        raw = tomli.loads(data.decode("utf-8"))
+        return tomli.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise TaskError(file, "", f"not UTF-8 at byte {error.start}") from None
-    except (tomli.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a ValueError also for a number of too many digits
         raise TaskError(file, "", f"not TOML: {error}") from None
+
+
+def parse_task(data: bytes, file: str = "task.toml") -> TaskSpec:
+    """Read ``task.toml``. Raises TaskError that names file, key and the nearest valid key."""
+    raw = _load(data, file)
     try:
         parsed = msgspec.convert(raw, _TaskFile)
     except msgspec.ValidationError as error:
@@ -249,14 +253,9 @@ class SubmissionFile(_Strict, frozen=True):
 
 def parse_submission(data: bytes, file: str = "submission.toml") -> SubmissionFile:
     """Read ``submission.toml``. Raises TaskError like :func:`parse_task`."""
-    if len(data) > MAX_TASK_TOML_BYTES:
-        raise TaskError(file, "", f"larger than {MAX_TASK_TOML_BYTES} bytes")
+    raw = _load(data, file)
     try:
-        return msgspec.convert(tomli.loads(data.decode("utf-8")), SubmissionFile)
-    except UnicodeDecodeError as error:
-        raise TaskError(file, "", f"not UTF-8 at byte {error.start}") from None
-    except (tomli.TOMLDecodeError, RecursionError) as error:
-        raise TaskError(file, "", f"not TOML: {error}") from None
+        return msgspec.convert(raw, SubmissionFile)
     except msgspec.ValidationError as error:
         text = str(error)
         unknown = _UNKNOWN.search(text)

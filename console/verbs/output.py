@@ -14,6 +14,9 @@ from console.exchange.text import visible
 
 Tone = Literal["plain", "strong", "dim", "good", "bad", "warn"]
 
+MAX_CELL = 100
+"""Characters of one cell of a table."""
+
 _SGR: dict[Tone, str] = {"plain": "", "strong": "1", "dim": "2", "good": "32", "bad": "31", "warn": "33"}
 _NOT_PRINTABLE_ASCII = re.compile("[^ -~]")
 
@@ -81,10 +84,13 @@ def _encodable(text: str, stream: TextIO) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], tones: Sequence[Sequence[Tone]] | None = None) -> None:
-    """Rows in columns, each as wide as its widest cell; no line ends in blanks."""
+    """Rows in columns, each as wide as its widest cell; no line ends in blanks.
+
+    Cells but the last are bounded, so that one of foreign length does not push all others away.
+    """
     from rich.cells import cell_len
 
-    shown = [[visible(cell) for cell in row] for row in rows]
+    shown = [[*(visible(cell, MAX_CELL) for cell in row[:-1]), visible(row[-1])] for row in rows]
     widths = [max(cell_len(cell) for cell in column) for column in zip(*shown, strict=True)]
     for number, row in enumerate(shown):
         cells: list[str | tuple[str, Tone]] = []

@@ -84,6 +84,17 @@ def test_bytes_that_are_no_text_are_refused_in_words():
         parse_task(b"\xff\xfe")
 
 
+@pytest.mark.parametrize("read", [parse_task, parse_submission])
+@pytest.mark.parametrize("text", ["x = " + "9" * 6000, "x = " + "[" * 100_000, "x = [" + "{a = " * 20_000])
+def test_what_is_too_much_for_the_parser_is_a_task_error(read, text):
+    with pytest.raises(TaskError, match="not TOML"):
+        read(text.encode())
+
+
+def test_a_byte_order_mark_is_no_fault():
+    assert parse_task(b"\xef\xbb\xbf" + MINIMAL.encode()).title == "Row softmax"
+
+
 @given(st.binary(max_size=400))
 def test_no_bytes_raise_anything_but_a_task_error(data: bytes):
     for parse in (parse_task, parse_submission):

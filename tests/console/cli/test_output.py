@@ -51,6 +51,13 @@ def test_columns_hold_wide_characters(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert capsys.readouterr().out == "名前   x\nabcde  y\n"
 
 
+def test_one_endless_cell_does_not_push_the_others_away(capsys: pytest.CaptureFixture[str]) -> None:
+    output.table([["x" * 5000, "y", "z" * 300], ["a", "b", "c"]])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("(+4900 characters)  y  " + "z" * 300)
+    assert len(lines[1]) < 150
+
+
 @given(
     st.dictionaries(st.text(), st.text(), max_size=3).filter(
         lambda d: all(c < "\ud800" or c > "\udfff" for t in (*d, *d.values()) for c in t)
