@@ -39,4 +39,5 @@ def run(args: argparse.Namespace) -> int:
     args.exchange, args.trust, args.where = str(clone), True, None
     code = opening.run(args)
     tell(f"the demo is kept: kernel-review open {clone}")
+    tell(f"what was pushed: git -C {clone.parent / 'remote.git'} log")
     return code

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from console import demo
+from console import cli, demo
 from console.demo import data_folder, make_demo
 from console.exchange.errors import ExchangeError, GitRefused
 from console.grading.draft import Draft
@@ -178,3 +179,19 @@ def test_data_of_an_installed_package_comes_first(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(demo, "__file__", str(package / "demo.py"))
     assert data_folder("rubrics") == package / "data" / "rubrics"
     assert data_folder("sample_submissions") == tmp_path / "sample_submissions"
+
+
+def test_the_demo_says_at_the_end_where_everything_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from console.verbs import open as opening
+
+    monkeypatch.setattr(opening, "run", lambda args: 0)
+    folder = tmp_path / "demo"
+    assert cli.main(["demo", str(folder)]) == 0
+    told = capsys.readouterr().err
+    assert f"kernel-review open {folder / 'exchange'}" in told
+    remote = re.search(r"git -C (\S+) log", told)
+    assert remote is not None
+    log = subprocess.run(["git", "-C", remote[1], "log", "--oneline"], capture_output=True, text=True, check=True)
+    assert "review(" in log.stdout
