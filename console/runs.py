@@ -15,8 +15,9 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from console.errors import words
 from console.exchange.model import Snapshot, Submission, Task
-from runners.client import Runner, RunnerError, is_linux
+from runners.client import Runner, is_linux
 from runners.contract import (
     RUNNABLE,
     Device,
@@ -24,6 +25,7 @@ from runners.contract import (
     PanelDone,
     PanelStarted,
     Progress,
+    RunEnded,
     RunEvent,
     RunRequest,
     Waiting,
@@ -251,10 +253,8 @@ class Runs:
                 state = RunState(key=key, phase="cancelled")
             else:
                 state = self._one(task, submission, fresh, replay, cancelled)
-        except (RunnerError, OSError) as error:
-            state = RunState(key=key, phase="failed", message=str(error))
         except Exception as error:  # noqa: BLE001 - a thread's last frame: the words reach the screen, not a log
-            state = RunState(key=key, phase="failed", message=f"{type(error).__name__}: {error}")
+            state = RunState(key=key, phase="failed", message=words(error))
         with self._lock:
             self._states[key] = state
             self._futures.pop(key, None)
@@ -265,7 +265,7 @@ class Runs:
         self, task: Task, submission: Submission, fresh: bool, replay: tuple[int, ...], cancelled: threading.Event
     ) -> RunState:
         state = RunState(key=submission.key, phase="running", started=time.monotonic())
-        reason = why_not_run(task, submission)
+        reason = why_not_run(task, submission) or self._without_device()
         if reason is not None:
             return with_evidence(state, self._not_run(task, submission, reason), None)
         environment = self._described()
@@ -320,7 +320,17 @@ class Runs:
                 self._set(state)
         return outcome
 
+    def _without_device(self) -> str | None:
+        """Why the device that was asked for cannot be used: no fault of any submission."""
+        environment = self._described()
+        if self._asked_device != "cuda" or device_of(environment) == "cuda":
+            return None
+        here = "there is no GPU" if environment.device == "cpu" else f"torch {environment.torch} cannot use the GPU"
+        return f"device cuda was asked for, but {here}; `kernel-review doctor` says more"
+
     def _hear(self, key: str, event: RunEvent) -> None:
+        if isinstance(event, RunEnded):
+            return  # not yet kept, nor seen against the self-check: what :meth:`_one` makes of it is the end
         with self._lock:
             self._states[key] = after(self._states[key], event)
         self._tell(key)

@@ -197,7 +197,7 @@ def words(outcome: SelfCheck | None) -> str:
 
 
 def unproven(evidence: Evidence, outcome: SelfCheck) -> Evidence:
-    """Evidence of a machine that judged its samples wrongly: every panel that was checked says so."""
+    """Evidence of a machine that judged its samples wrongly: it determines nothing, and checked panels say why."""
     reason = f"unproven here: the self-check {words(outcome)}"
     panels = {
         name: panel
@@ -205,7 +205,7 @@ def unproven(evidence: Evidence, outcome: SelfCheck) -> Evidence:
         else msgspec.structs.replace(panel, reason="; ".join(filter(None, (reason, panel.reason))))
         for name, panel in evidence.panels.items()
     }
-    return msgspec.structs.replace(evidence, panels=panels)
+    return msgspec.structs.replace(evidence, outcome="not-determined", panels=panels)
 
 
 def told(environment: Mapping[str, Any], outcome: SelfCheck | None) -> dict[str, Any]:

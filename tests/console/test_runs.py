@@ -13,7 +13,7 @@ import pytest
 from console.exchange.model import FileEntry, Snapshot, Submission, Task
 from console.runs import Runs, RunState, after, why_not_run
 from runners.client import RunnerError
-from runners.contract import Found, PanelDone, PanelStarted, Progress, RunRequest, Waiting, parse_task
+from runners.contract import Found, PanelDone, PanelStarted, Progress, RunEnded, RunRequest, Waiting, parse_task
 from runners.environment import Environment
 from runners.evidence import (
     Evidence,
@@ -87,7 +87,7 @@ class AnsweringRunner:
         }.get(request.submission_name if self.honest else "")
         found = number_findings([make_finding(code, "x")] if code else [])
         passed = {name: PanelResult(status="pass") for name in ("build", "correctness", "integrity")}
-        return Evidence(
+        evidence = Evidence(
             task=TaskRef(request.task_name, request.task_tree),
             submission=SubmissionRef(request.submission_name, request.submission_tree, request.revision),
             environment=request.environment,
@@ -95,6 +95,9 @@ class AnsweringRunner:
             panels={**not_checked("no"), **passed},
             findings=found,
         )
+        if on_event is not None:
+            on_event(RunEnded(evidence))
+        return evidence
 
     def close(self) -> None:
         pass
@@ -230,13 +233,41 @@ def test_on_a_machine_that_judges_wrongly_panels_are_unproven_and_nothing_is_kep
     runner.honest = False
     ledger = Ledger(tmp_path / "ledger")
     runs = make(ledger=ledger)
+    ended = []
+    runs.subscribe(lambda key: ended.append(runs.state(key)))
     runs.start(TASK, ONE)
     state = runs.wait("t/m", 10)
+    runs.close()
+    assert [one for one in ended if one.phase == "done"] == [state]
     assert state.evidence is not None and state.evidence_sha is None
+    assert state.evidence.outcome == "not-determined"
     assert (state.evidence.panels["build"].reason or "").startswith("unproven here: the self-check failed")
     kept = ledger.find(f"{HERE.fingerprint}-{HERE.runner}", "torch", "cpu")
     assert isinstance(kept, SelfCheck) and not kept.passed
     assert make().state("t/m").phase == "idle"
+
+
+@pytest.mark.parametrize(
+    ("device", "torch", "words"),
+    [("cpu", "2.13.0", "there is no GPU"), ("NVIDIA H200", "2.13.0+cpu", "torch 2.13.0+cpu cannot use the GPU")],
+)
+def test_a_device_that_is_not_there_is_no_fault_of_the_submission(
+    make: Callable[..., Runs],
+    runner: AnsweringRunner,
+    monkeypatch: pytest.MonkeyPatch,
+    device: str,
+    torch: str,
+    words: str,
+):
+    monkeypatch.setattr(
+        "console.runs.describe", lambda python: msgspec.structs.replace(HERE, device=device, torch=torch)
+    )
+    runs = make(device="cuda")
+    runs.start(TASK, ONE)
+    evidence = runs.wait("t/m", 10).evidence
+    assert evidence is not None and evidence.outcome == "not-determined"
+    assert words in (evidence.panels["build"].reason or "")
+    assert runner.requests == []
 
 
 @pytest.mark.parametrize(

@@ -94,5 +94,6 @@ def test_panels_of_an_unproven_machine_say_so():
         panels={"build": PanelResult(status="pass"), "timing": PanelResult(status="not-checked", reason="interpreted")},
     )
     shown = unproven(found, SelfCheck(6, ("plain: fail",)))
+    assert shown.outcome == "not-determined"
     assert shown.panels["build"].reason == "unproven here: the self-check failed: plain: fail"
     assert shown.panels["timing"].reason == "interpreted"
