@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import types
 import typing
@@ -35,6 +34,8 @@ class SchemaError(Exception):
 
 def nearest(word: str, known: typing.Iterable[str]) -> str:
     """A hint for a word that is not known: the nearest known one, else all of them."""
+    import difflib
+
     choices = list(known)
     near = difflib.get_close_matches(word, choices, n=1)
     return f"did you mean `{near[0]}`?" if near else f"known: {', '.join(choices)}"
@@ -48,7 +49,7 @@ def load_toml(data: bytes, file: str) -> dict[str, Any]:
         return tomli.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as error:
         raise SchemaError(file, "", f"not UTF-8 at byte {error.start}") from None
-    except (tomli.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError also for a number of too many digits
         raise SchemaError(file, "", f"not TOML: {error}") from None
 
 

@@ -224,6 +224,8 @@ class Exchange:
         """
         from console.exchange.comparing import compare
 
+        if not submission.files and submission.problem:
+            raise ExchangeError(f"submissions/{submission.key}: {submission.problem}")
         if against == "starter":
             old, name, why = self._starter(submission), "the starter", "the task has no starter files"
         elif against == "previous":

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
-import queue
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -31,7 +29,7 @@ def open_exchange(args: argparse.Namespace, config: Config) -> Iterator[Exchange
     """The exchange that ``--exchange`` names, else the configured one, else the repository around us; news fetched."""
     from console.exchange import Exchange
 
-    where = args.exchange or _default_exchange(config)
+    where = _default_exchange(config) if args.exchange is None else args.exchange
     with Exchange.open(where, trust=args.trust, grader=config.grader) as exchange:
         if not args.no_fetch:
             try:
@@ -63,16 +61,36 @@ def require_consent(exchange: Exchange, tasks: Iterable[Task], args: argparse.Na
             exchange.confirm_reference(task)
 
 
-def find(snapshot: Snapshot, patterns: Sequence[str]) -> list[Submission]:
-    """The submissions that match, in the snapshot's order. Raises UsageError for a pattern that matches nothing."""
+def read_file(name: str, limit: int) -> bytes:
+    """A file that the command line names. Raises UsageError where it cannot be read, or is too large."""
+    try:
+        with Path(name).open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}") from None
+    if len(data) > limit:
+        raise UsageError(f"{name}: larger than {limit} bytes")
+    return data
+
+
+def matching(keys: Sequence[str], patterns: Sequence[str], what: str = "submission") -> set[str]:
+    """The keys that match a pattern. Raises UsageError for a pattern that matches nothing."""
     wanted: set[str] = set()
     for pattern in patterns:
-        keys = [one.key for one in snapshot.submissions]
         found = [pattern] if pattern in keys else [key for key in keys if fnmatchcase(key, pattern)]
         if not found:
-            near = difflib.get_close_matches(pattern, [*keys, *(f"{task}/*" for task in snapshot.tasks)], n=1)
-            raise UsageError(f"no submission matches {pattern!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            import difflib
+
+            whole = dict.fromkeys(f"{key.partition('/')[0]}/*" for key in keys)
+            near = difflib.get_close_matches(pattern, [*keys, *whole], n=1)
+            raise UsageError(f"no {what} matches {pattern!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         wanted.update(found)
+    return wanted
+
+
+def find(snapshot: Snapshot, patterns: Sequence[str]) -> list[Submission]:
+    """The submissions that match, in the snapshot's order. Raises UsageError for a pattern that matches nothing."""
+    wanted = matching([one.key for one in snapshot.submissions], patterns)
     return [one for one in snapshot.submissions if one.key in wanted]
 
 
@@ -143,6 +161,8 @@ def follow(
     runs: Runs, pairs: Sequence[tuple[Task, Submission]], *, fresh: bool = False, replay: tuple[int, ...] = ()
 ) -> Iterator[RunState]:
     """Run submissions and yield each one's state as it ends; progress goes to stderr."""
+    import queue
+
     changed: queue.SimpleQueue[str] = queue.SimpleQueue()
     runs.subscribe(changed.put)
     waiting = {submission.key: "" for _, submission in pairs}

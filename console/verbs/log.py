@@ -36,12 +36,14 @@ def _day(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Print the reviews."""
     from console.config import load_config
-    from console.verbs.common import open_exchange
+    from console.verbs.common import matching, open_exchange
     from console.verbs.output import print_json
 
     with open_exchange(args, load_config()) as exchange:
         snapshot = exchange.snapshot()
     records = sorted(snapshot.reviews, key=lambda record: (-record.when, record.path))
+    # A review outlives its submission, and a submission may have no review yet: naming either is no mistake.
+    matching([*(one.key for one in snapshot.submissions), *(one.key for one in records)], args.patterns)
     entries = [one for one in (entry(snapshot, record) for record in records) if wanted(one, args)]
     if args.json:
         for one in entries:

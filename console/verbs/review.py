@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
     from console.grading.problems import Problem
     from console.grading.rubric import Rubric
     from runners.evidence import Evidence
+
+
+MAX_FORM_BYTES = 1024 * 1024
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read_form(name: str) -> bytes:
-    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    return sys.stdin.buffer.read() if name == "-" else common.read_file(name, MAX_FORM_BYTES)
 
 
 def _evidence(

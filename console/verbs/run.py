@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from console.errors import Exit, UsageError, worst
@@ -30,11 +29,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run what matches and return the worst code."""
     from console.config import load_config
+    from console.verbs.output import tell
     from runners.findings import PANELS
 
     if args.replay and args.fresh:
         raise UsageError("--replay always runs anew; leave --fresh out")
-    before = _read_evidence(Path(args.replay)) if args.replay else None
+    before = _read_evidence(args.replay) if args.replay else None
     patterns = args.patterns or ([f"{before.task.name}/{before.submission.name}"] if before else [])
     if not patterns:
         raise UsageError("name at least one TASK/NAME; '*' means all")
@@ -44,12 +44,16 @@ def run(args: argparse.Namespace) -> int:
         chosen = common.find(snapshot, patterns)
         if before and [one.key for one in chosen] != [f"{before.task.name}/{before.submission.name}"]:
             raise UsageError(f"{args.replay} is evidence of {before.task.name}/{before.submission.name} alone")
-        pairs = [(common.task_of(snapshot, one), one) for one in chosen]
+        pairs = [(snapshot.tasks[one.task], one) for one in chosen if one.task in snapshot.tasks]
+        lost = [one for one in chosen if one.task not in snapshot.tasks]
+        for one in lost:
+            tell(f"{one.key}: not determined: the exchange has no task {one.task}")
         common.require_consent(exchange, [task for task, _ in pairs], args)
         options = {"python": args.python, "device": args.device, "unsafe": args.unsafe}
         with common.runs_on(exchange, config, **options, panels=args.panels or PANELS) as runs:
             states = common.follow(runs, pairs, fresh=args.fresh, replay=before.seeds if before else ())
-            return worst([_report(state, before, as_json=args.json) for state in states])
+            codes = [_report(state, before, as_json=args.json) for state in states]
+        return worst([*codes, *(Exit.NOT_DETERMINED for _ in lost)])
 
 
 def _report(state: RunState, before: Evidence | None, *, as_json: bool) -> Exit:
@@ -62,15 +66,14 @@ def _report(state: RunState, before: Evidence | None, *, as_json: bool) -> Exit:
     return _compare(before, state.evidence) if before else _CODES[state.evidence.outcome]
 
 
-def _read_evidence(path: Path) -> Evidence:
+def _read_evidence(path: str) -> Evidence:
     import msgspec
 
     from runners.evidence import decode
 
-    if path.stat().st_size > MAX_EVIDENCE_BYTES:
-        raise UsageError(f"{path}: larger than {MAX_EVIDENCE_BYTES} bytes")
+    data = common.read_file(path, MAX_EVIDENCE_BYTES)
     try:
-        evidence = decode(path.read_bytes())
+        evidence = decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not evidence: {error}") from None
     if not evidence.seeds:

@@ -108,7 +108,7 @@ def test_what_cannot_be_replayed_is_wrong_use(
     saved.write_text(text)
     assert cli.main(["run", "--replay", str(saved), "--exchange", str(clone)]) == 2
     assert "not evidence" in capsys.readouterr().err
-    assert cli.main(["run", "--replay", str(tmp_path / "gone"), "--exchange", str(clone)]) == 3
+    assert cli.main(["run", "--replay", str(tmp_path / "gone"), "--exchange", str(clone)]) == 2
 
 
 def test_a_replay_names_what_was_judged_and_where(
@@ -261,3 +261,57 @@ def test_the_diff(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [file["path"] for file in told["diff"]["files"]] == ["kernel.py", "submission.toml"]
     assert cli.main(["diff", "softmax/bad", "--against", "yesterday", "--exchange", str(clone)]) == 2
     assert cli.main(["diff", "softmax/*", "--exchange", str(clone)]) == 2
+
+
+def test_a_submission_without_a_task_stops_no_other(
+    clone: Path, runs: list[FakeRuns], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (clone / "submissions" / "gone" / "one").mkdir(parents=True)
+    (clone / "submissions" / "gone" / "one" / "kernel.py").write_text("x = 1\n")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-qm", "a submission without a task")
+    git(clone, "push", "-q", "origin", "main")
+    assert cli.main(["run", "softmax/good", "gone/*", "--exchange", str(clone)]) == 3
+    told = capsys.readouterr()
+    assert told.out.startswith("softmax/good  pass")
+    assert "gone/one: not determined: the exchange has no task gone" in told.err
+
+
+@pytest.mark.parametrize("name", ["link", "module", "file"])
+def test_what_is_no_folder_is_said_and_not_charged_to_git(
+    clone: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    place = clone / "submissions" / "softmax" / name
+    if name == "link":
+        place.symlink_to("/etc")
+    elif name == "file":
+        place.write_text("x")
+    git(clone, "add", "-A")
+    if name == "module":
+        git(clone, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},submissions/softmax/module")
+    git(clone, "commit", "-qm", "no folder")
+    git(clone, "push", "-q", "origin", "main")
+    assert cli.main(["diff", f"softmax/{name}", "--exchange", str(clone)]) == 2
+    assert "not a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "argv", [["review", "softmax/good", "--form", "{}"], ["run", "--replay", "{}"], ["review", "a/b", "--form", "."]]
+)
+def test_a_file_that_cannot_be_read_is_wrong_use(
+    clone: Path, tmp_path: Path, argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = [one.format(tmp_path / "none") for one in argv]
+    assert cli.main([*named, "--exchange", str(clone)]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_an_empty_exchange_is_not_the_repository_around(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(clone)
+    assert cli.main(["list"]) == 0
+    assert cli.main(["list", "--exchange", ""]) == 2
+
+
+@pytest.mark.parametrize(("pattern", "code"), [("softmax/*", 0), ("softmax/good", 0), ("none/*", 2)])
+def test_the_log_of_what_is_not_there(clone: Path, pattern: str, code: int) -> None:
+    assert cli.main(["log", pattern, "--exchange", str(clone)]) == code

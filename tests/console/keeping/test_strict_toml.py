@@ -54,3 +54,9 @@ def test_bytes_are_bounded_and_decoded() -> None:
 def test_the_nearest_word() -> None:
     assert nearest("outcom", ["outcome", "mechanism"]) == "did you mean `outcome`?"
     assert nearest("x", ["outcome", "mechanism"]) == "known: outcome, mechanism"
+
+
+@pytest.mark.parametrize("text", ["x = " + "9" * 6000, "x = " + "[" * 100_000])
+def test_what_is_too_much_for_the_parser_is_named(text: str) -> None:
+    with pytest.raises(SchemaError, match="not TOML"):
+        load_toml(text.encode(), "f.toml")
