@@ -261,6 +261,9 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         if task is None:
             self.console_app.say(f"{key}: there is no task {submission.task}", "bad")
             return
+        if not submission.files and submission.problem:
+            self.console_app.say(f"{key}: {submission.problem}", "bad")
+            return
         self.console_app.moved.discard(key)
         self.app.push_screen(ReviewScreen(task, submission))
 
