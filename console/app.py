@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib
 import os
 import sys
 import threading
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def require_terminal() -> None:
-    """Raises EnvironmentFault, in words, where no screen can be shown; Textual begins to load where one can."""
+    """Raises EnvironmentFault, in words, where no screen can be shown."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise EnvironmentFault("the console needs a terminal; `kernel-review list` and the other verbs do not")
     if os.environ.get("TERM", "") in ("", "dumb"):
@@ -26,21 +29,29 @@ def require_terminal() -> None:
             f"TERM={os.environ.get('TERM', '')!r} cannot show the console; set TERM, or use the verbs: "
             "`kernel-review list`, `run`, `diff`, `review`"
         )
+
+
+_TEXTUAL = ("textual.app", "textual.scroll_view", "textual.worker", "textual.drivers.linux_driver")
+
+
+def _import_textual() -> None:
+    """Nothing of the console is loaded here: two threads in one package could meet half-made modules."""
+    with contextlib.suppress(ImportError):  # said where it is imported again
+        for name in _TEXTUAL:
+            importlib.import_module(name)
+
+
+@functools.cache
+def load_textual() -> threading.Thread:
+    """Begin, once, to import Textual: half of the start, and meanwhile git opens the exchange in its own processes.
+
+    Whoever needs it joins the thread.
+    """
     import console.widgets  # noqa: F401 - sets what Textual reads from the environment
 
-    threading.Thread(target=_load_textual, name="load-textual", daemon=True).start()
-
-
-def _load_textual() -> None:
-    """Half of the start is this import, and while git opens the exchange there is nothing else to do.
-
-    Nothing of the console is loaded here: two threads in one package could meet half-made modules.
-    """
-    import textual.app
-    import textual.containers
-    import textual.drivers.linux_driver
-    import textual.scroll_view
-    import textual.widgets  # noqa: F401
+    thread = threading.Thread(target=_import_textual, name="load-textual", daemon=True)
+    thread.start()
+    return thread
 
 
 def run(exchange: Exchange, config: Config, runs: Runs) -> int:
@@ -49,17 +60,20 @@ def run(exchange: Exchange, config: Config, runs: Runs) -> int:
     The exchange is read while Textual is imported: git works in its own process, and neither waits for the other.
     """
     require_terminal()
+    textual = load_textual()
     first: Future[Snapshot] = Future()
 
     def read() -> None:
         try:
+            _ = exchange.grader  # asked of git here, and then known to the screen
             first.set_result(exchange.snapshot())
         except BaseException as error:  # noqa: BLE001 - the screen says it
             first.set_exception(error)
 
     threading.Thread(target=read, name="first-snapshot", daemon=True).start()
-
     from console.drafts import Drafts
+
+    textual.join()
     from console.screens.shell import ConsoleApp
 
     app = ConsoleApp(exchange, config, runs, Drafts(exchange.id), first=first)

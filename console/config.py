@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -65,6 +64,8 @@ def load_config(path: Path | None = None) -> Config:
 
 def editor_command(config: Config, environment: Mapping[str, str] = os.environ) -> list[str]:
     """The editor and its arguments: the configured one, else ``$VISUAL``, ``$EDITOR``, ``vi``. Raises SchemaError."""
+    import shlex
+
     told = config.editor or environment.get("VISUAL") or environment.get("EDITOR") or "vi"
     try:
         return shlex.split(told) or ["vi"]

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from filelock import FileLock
 
 from console.config import state_dir
 from console.grading.draft import Draft, DraftError
@@ -134,6 +133,8 @@ class Drafts:
         if not self._folder.is_dir():
             yield
             return
+        from filelock import FileLock
+
         with FileLock(self._folder / ".lock", timeout=LOCK_SECONDS):
             yield
 

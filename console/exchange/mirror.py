@@ -103,13 +103,17 @@ class Mirror:
             self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise ExchangeError(f"{self.home}: {error.strerror}; the console keeps its private clone there") from None
-        with self.locked():
-            if not (self.folder / "HEAD").exists():
-                self._create()
-            self._object_format = self.git.text("rev-parse", "--show-object-format")
+        if not self._made():
+            with self.locked():
+                if not self._made():
+                    self._create()
+        self._object_format = self.git.text("rev-parse", "--show-object-format")
         empty = not self.tips().base
         if self.location.local or (empty and not (self.location.kind == "clone" and self._seed())):
             self.fetch()
+
+    def _made(self) -> bool:
+        return (self.folder / "HEAD").exists()
 
     def _create(self) -> None:
         if self.location.kind == "url":

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-import tomlkit
-from tomlkit.items import AoT, Table
 
 from console.grading.cites import parse_cite
 from console.grading.text import plain, storable
 from console.grading.verdict import Mechanism, Outcome, require_allowed
 from console.schema import SchemaError, Strict, convert, load_toml
+
+if TYPE_CHECKING:
+    from tomlkit.items import AoT
 
 MAX_REVIEW_BYTES = 1024 * 1024
 FENCE = "+++"
@@ -111,6 +112,8 @@ def canonical_body(text: str) -> str:
 
 def format_review(review: Review) -> str:
     """The file's text; :func:`parse_review` gives the same review back."""
+    import tomlkit  # slow to import, and reviews are read far more often than written
+
     document = tomlkit.document()
     for key in ("schema", "task", "submission", "revision", "tree", "grader", "outcome", "mechanism"):
         document.add(key, _item(getattr(review, key)))
@@ -144,13 +147,18 @@ def _criterion_table(criterion: CriterionScore) -> dict[str, Any]:
 
 
 def _item(value: object) -> Any:
-    return tomlkit.item(value)
+    from tomlkit import item
+
+    return item(value)
 
 
 def _tables(rows: list[dict[str, Any]]) -> AoT:
+    from tomlkit import table as new_table
+    from tomlkit.items import AoT, Table
+
     tables: list[Table] = []
     for row in rows:
-        table = tomlkit.table()
+        table = new_table()
         for key, value in row.items():
             table.add(key, _item(value))
         tables.append(table)

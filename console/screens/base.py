@@ -65,7 +65,6 @@ class ConsoleScreen(Screen[None], inherit_bindings=False):
 
     SCOPES: ClassVar[tuple[str, ...]] = ()
     BINDINGS: ClassVar[list[Binding]] = []  # type: ignore[assignment]
-    DEFAULT_CSS = "ConsoleScreen { layout: vertical; }"
 
     @property
     def console_app(self) -> ConsoleApp:

@@ -44,10 +44,6 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
     SCOPES: ClassVar[tuple[str, ...]] = ("queue", "submission")
     BINDINGS = bindings_for("queue")
     AUTO_FOCUS = "QueueTable"
-    CSS = """
-    QueueScreen Input { border: none; height: 1; padding: 0 1; display: none; background: $background; }
-    QueueScreen Input.-open { display: block; }
-    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,7 +147,7 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         left: Line = (
             Span(f" {visible(exchange.name)} ", "title"),
             Span(f" {branch}", "dim"),
-            Span(f"  {visible(app.grader.slug) or 'no git identity'}", "dim"),
+            Span(f"  {visible(app.grader.slug) or 'no git identity'}" if snapshot is not None else "", "dim"),
         )
         active = app.runs.active()
         unpushed = snapshot.unpushed if snapshot is not None else 0

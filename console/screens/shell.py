@@ -16,7 +16,7 @@ from textual.events import Event, Key
 from console.screens.base import ConsoleScreen
 from console.screens.queue import QueueScreen
 from console.view.spans import BLANK, Line, Span, Tone
-from console.widgets._textual_hacks import in_order, survive_hangup, tolerate_input, without_colour
+from console.widgets._textual_hacks import begin_with_theme, in_order, survive_hangup, tolerate_input, without_colour
 from console.widgets.background import in_background
 from console.widgets.bindings import bindings_for
 from console.widgets.tones import THEME_NAMES, THEMES, Paint, paint_for
@@ -40,8 +40,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
     SCOPE: ClassVar[str] = "app"
     BINDINGS: ClassVar[list[Binding]] = bindings_for("app")  # type: ignore[assignment]
     ENABLE_COMMAND_PALETTE = False
+    # What the queue needs stands here as well: CSS of a screen makes Textual parse everything once more.
     CSS = """
     Screen { background: $background; color: $foreground; scrollbar-size: 0 0; }
+    QueueScreen Input { border: none; height: 1; padding: 0 1; display: none; background: $background; }
+    QueueScreen Input.-open { display: block; }
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self._ticking = False
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = "ansi-dark" if self.no_color else self._theme_name(config.theme)
+        begin_with_theme(self, "ansi-dark" if self.no_color else self._theme_name(config.theme))
         if self.no_color:
             without_colour(self)
         self._paint: tuple[str, Paint] | None = None
@@ -86,15 +89,17 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self._paint = (self.theme, paint_for(theme, depth, no_color=self.no_color, plain=self.config.ascii))
         return self._paint[1]
 
+    def get_default_screen(self) -> QueueScreen:
+        """The queue, below all others: an empty screen under it would be made and painted for nothing."""
+        self.queue = QueueScreen()
+        return self.queue
+
     def on_mount(self) -> None:
-        """Show the queue, then ask the remote."""
+        """Fill the queue, then ask the remote."""
         self._catch_signals()
         self.runs.subscribe(self._run_changed)
-        self.queue = QueueScreen()
-        self.push_screen(self.queue)
         if self._first is not None and self._first.done() and self._first.exception() is None:
-            self._read(self._first.result())
-            self.fetch()
+            self._read_first(self._first.result())
         else:
             self.work(self._first_snapshot, then=self._read_first)
 
@@ -108,7 +113,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def _read_first(self, snapshot: Snapshot) -> None:
         self._read(snapshot)
-        self.fetch()
+        # Nobody waits for the remote, but everybody for the rows.
+        self.call_after_refresh(self.fetch)
 
     # ---- threads
 

@@ -21,6 +21,7 @@ def run(args: argparse.Namespace) -> int:
     from console.verbs.common import open_exchange, runs_on
 
     app.require_terminal()
+    app.load_textual()
     args.exchange = getattr(args, "where", None) or args.exchange
     args.no_fetch = True  # the console fetches by itself, without keeping the grader waiting
     config = load_config()

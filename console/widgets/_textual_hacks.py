@@ -11,6 +11,8 @@ by the focus of then. Over a slow line keys come in bursts, and a key that moves
 behind it go astray. Here each key is done with before the next one is looked at.
 
 No colour: Textual answers NO_COLOR with shades of grey, unless its theme is one of the terminal's own colours.
+
+First theme: one that is set in the usual way makes Textual parse every stylesheet twice before the first paint.
 """
 
 from __future__ import annotations
@@ -124,3 +126,10 @@ def without_colour(app: App[Any]) -> None:
     from textual.filter import Monochrome, NoColor
 
     app._filters[:] = [one for one in app._filters if not isinstance(one, Monochrome)] + [NoColor()]
+
+
+def begin_with_theme(app: App[Any], name: str) -> None:
+    """The theme to start with, before anything is styled."""
+    app.set_reactive(type(app).theme, name)
+    app._refresh_truecolor_filter(app.ansi_theme)
+    app.stylesheet.set_variables(app.get_css_variables())

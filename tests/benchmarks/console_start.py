@@ -62,6 +62,9 @@ def main() -> None:
     empty.write_text(EMPTY)
     environment = {**os.environ, "TERM": "xterm-256color", "XDG_STATE_HOME": str(folder), "XDG_CACHE_HOME": str(folder)}
     environment.pop("COLORTERM", None)
+    # Both sides start from compiled files, as any installed program does from its second start on.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode; the first run writes it
     clone = subprocess.run(
         [
