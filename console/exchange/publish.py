@@ -111,6 +111,8 @@ class Publisher:
             tree.attach()
             try:
                 blobs = tree.write(files)
+                if not tree.changed():
+                    raise GitRefused("committing", "the exchange holds exactly this already: nothing to commit")
                 progress("committing")
                 commit = tree.commit(message)
                 changed = self._changed_by_hooks(tree, target.start, commit, blobs)

@@ -88,6 +88,10 @@ class WorkTree:
                 file.write(data)
         return oids
 
+    def changed(self) -> bool:
+        """Whether the index differs from what was checked out."""
+        return self.git.try_run("diff-index", "--cached", "--quiet", "HEAD", "--").code != 0
+
     def _clear_way(self, path: str) -> None:
         parts = path.split("/")
         above = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]

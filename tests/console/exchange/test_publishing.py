@@ -72,6 +72,16 @@ def test_a_second_review_replaces_the_first(opened, clone, hub) -> None:
     assert exchange.pending() == ()
 
 
+def test_the_same_again_is_told_apart_from_a_refusal_of_git(opened, clone, hub) -> None:
+    exchange = opened(clone.path)
+    first = exchange.publish(FILES, MESSAGE)
+    with pytest.raises(GitRefused, match="holds exactly this already") as caught:
+        exchange.publish(FILES, MESSAGE)
+    assert caught.value.pending is None
+    assert in_hub(hub, "rev-parse", "main") == first.commit
+    assert exchange.pending() == ()
+
+
 def test_the_preview_says_what_will_be_done(opened, clone, hub) -> None:
     clone.git("config", "user.name", "Ann in this clone")
     clone.hook("pre-commit", "exit 0")
