@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from console.config import state_dir
+from console.exchange.kept import name_file
 from console.grading.draft import Draft, DraftError
 from console.schema import Strict
 
@@ -161,9 +162,10 @@ def _write(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             Path(temporary).unlink()
+        name_file(error, path)
         raise
     _sync_folder(path.parent)
 

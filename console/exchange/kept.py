@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -29,17 +30,25 @@ def read_kept(path: Path, version: str, kind: type[T]) -> T | None:
 
 
 def write_kept(path: Path, version: str, value: object) -> None:
-    """Keep ``value``."""
-    write_whole(path, msgspec.msgpack.encode((version, value)))
+    """Keep ``value``, where there is room: what is derived is made anew, so a full disk stops nobody from reading."""
+    with contextlib.suppress(OSError):
+        write_whole(path, msgspec.msgpack.encode((version, value)))
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file in one step, so that a reader, or a crash, sees the old one or the new one."""
+    """Replace a file in one step, so that a reader, or a crash, sees the old one or the new one. Raises OSError."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         Path(name).replace(path)
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        name_file(error, path)
         raise
+
+
+def name_file(error: BaseException, path: Path) -> None:
+    """Say which file an error is about: a full disk is reported by a write, which knows no name."""
+    if isinstance(error, OSError) and error.filename is None:
+        error.filename = str(path)

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import msgspec
 
+from console.errors import EnvironmentFault
 from console.exchange.errors import ExchangeError, GitRefused
 from console.exchange.location import Location, ask
 from console.exchange.process import NETWORK_SECONDS, Git, Result, checked, environment, reading, run, with_config
-from console.exchange.settings import Settings, read_settings
+from console.exchange.settings import Settings, read_identity, read_settings
 
 BASE = "refs/kr/base"
 """The branch that the exchange stands for, as last fetched."""
@@ -77,6 +78,10 @@ class Mirror:
         """What git is told in the grader's name, read anew: they may have changed it."""
         return read_settings(self.location, self.folder)
 
+    def identity(self) -> tuple[str, str]:
+        """The grader's name and email, empty where git knows none: a part of the settings that is quickly read."""
+        return read_identity(self.location, self.folder)[:2]
+
     def as_user(self, *args: str, seconds: float = NETWORK_SECONDS) -> Result:
         """Run git in the private clone with the grader's ways to reach the source, but none of their hooks."""
         env = with_config(environment("user"), self.settings().reach()) | {"GIT_DIR": str(self.folder)}
@@ -102,12 +107,14 @@ class Mirror:
         try:
             self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise ExchangeError(f"{self.home}: {error.strerror}; the console keeps its private clone there") from None
+            words = f"{self.home}: {error.strerror}; the console keeps its private clone there"
+            raise EnvironmentFault(words) from None
         if not self._made():
             with self.locked():
                 if not self._made():
                     self._create()
-        self._object_format = self.git.text("rev-parse", "--show-object-format")
+        if self.location.kind == "url":
+            self._object_format = self.git.text("rev-parse", "--show-object-format")
         empty = not self.tips().base
         if self.location.local or (empty and not (self.location.kind == "clone" and self._seed())):
             self.fetch()
@@ -137,8 +144,12 @@ class Mirror:
         """The commits to read, as of the last fetch."""
         out = self.git.text("for-each-ref", "--format=%(refname) %(objectname)", BASE, OVERLAY)
         found = dict(line.split(" ", 1) for line in out.splitlines())
-        branch = self.git.try_run("symbolic-ref", "-q", "HEAD").out.decode("utf-8", "backslashreplace").strip()
-        return Tips(found.get(BASE, ""), found.get(OVERLAY, ""), branch.removeprefix("refs/heads/"), self._is_shallow())
+        return Tips(found.get(BASE, ""), found.get(OVERLAY, ""), self._branch(), self._is_shallow())
+
+    def _branch(self) -> str:
+        """The branch that HEAD names; a process less, since this repository is our own and keeps refs in files."""
+        name = (self.folder / "HEAD").read_text("utf-8", "backslashreplace").strip()
+        return name.removeprefix("ref: refs/heads/") if name.startswith("ref: ") else ""
 
     def fetch(self) -> bool:
         """Bring the private clone up to date; True when something changed. Raises GitRefused in git's words."""

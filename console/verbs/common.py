@@ -34,7 +34,7 @@ def open_exchange(args: argparse.Namespace, config: Config) -> Iterator[Exchange
         if not args.no_fetch:
             try:
                 exchange.fetch()
-            except GitRefused as error:
+            except (GitRefused, OSError) as error:
                 tell(f"not fetched, showing what is here: {words(error)}")
         yield exchange
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
+import tempfile
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from console.exchange.kept import write_whole
 from console.exchange.layout import (
     evidence_path,
     format_triage,
@@ -350,3 +355,22 @@ def test_marks_come_back_as_they_were(reason: str) -> None:
     read = parse_triage(format_triage(mark), "t", "s")
     assert (read.mark, read.grader, read.tree) == (mark.mark, mark.grader, mark.tree)
     assert parse_triage(format_triage(read), "t", "s") == read
+
+
+def test_a_full_disk_stops_nobody_from_reading(opened, clone, monkeypatch) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    exchange = opened(clone.path)
+    monkeypatch.setattr("console.exchange.kept.write_whole", full)
+    assert [one.key for one in exchange.snapshot().submissions]
+
+
+def test_a_full_disk_is_said_with_the_file_it_is_about(tmp_path, monkeypatch) -> None:
+    name = tmp_path / "new"
+    name.touch()
+    monkeypatch.setattr(tempfile, "mkstemp", lambda **_: (os.open("/dev/full", os.O_WRONLY), str(name)))
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_whole(tmp_path / "consent.json", b"x" * 100_000)
+    assert caught.value.filename == str(tmp_path / "consent.json")
+    assert not name.exists()
