@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from console.errors import EnvironmentFault
 from console.exchange import Exchange, ExchangeError, GitRefused
 from console.exchange.layout import slug_of
 
@@ -344,5 +345,5 @@ def test_the_state_folder_follows_xdg(hub, tmp_path) -> None:
 
 def test_a_state_folder_that_cannot_be_made(hub, tmp_path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ExchangeError, match="private clone"):
+    with pytest.raises(EnvironmentFault, match="private clone"):
         Exchange.open(str(hub), state=tmp_path / "file")
