@@ -9,15 +9,17 @@ import re
 import secrets
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from console.config import state_dir
 from console.exchange.kept import name_file
-from console.grading.draft import Draft, DraftError
 from console.schema import Strict
+
+if TYPE_CHECKING:
+    from console.grading.draft import Draft
 
 LOCK_SECONDS = 10.0
 
@@ -33,8 +35,7 @@ class _Name(msgspec.Struct, frozen=True):
     submission: str
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """A draft, where there is one; ``notice`` says in words what had to be set aside."""
 
     draft: Draft | None
@@ -64,6 +65,8 @@ class Drafts:
 
     def load(self, task: str, submission: str) -> Loaded:
         """The draft as it was last saved. One that cannot be read is set aside and named. Raises OSError."""
+        from console.grading.draft import Draft, DraftError  # the queue needs no more than the drafts' names
+
         path = self.path(task, submission)
         with self._locked():
             try:

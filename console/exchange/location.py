@@ -37,7 +37,7 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path | None = None
     git_dir: Path | None = None
     head: str = ""
-    """The branch of HEAD; empty when detached."""
+    """The branch of HEAD, for a ``path``; empty when detached."""
     shallow: bool = False
     object_format: str = "sha1"
 
@@ -77,7 +77,6 @@ def locate(where: str) -> Location:
 
     Raises ExchangeError for what is no repository, GitRefused where git will not read one (its owner, its format).
     """
-    require_git()
     if not where or "\0" in where or "\n" in where:
         raise ExchangeError("name a path or the address of a git repository")
     path = Path(where).expanduser()
@@ -93,6 +92,7 @@ def locate(where: str) -> Location:
 
 
 def _locate_address(where: str) -> Location:
+    require_git()
     # Importing GitPython costs as much as opening a path; only an address needs its list of unsafe protocols.
     from git.cmd import Git as GitPython
     from git.exc import UnsafeProtocolError
@@ -120,14 +120,17 @@ def _locate_path(path: Path) -> Location:
         "--show-object-format",
         "--absolute-git-dir",
         "--git-common-dir",
+        # Last: git answers it only where there is a work tree, and fails after it has answered all others.
+        "--show-toplevel",
     )
-    if facts.code != 0:
+    answers = facts.out.decode("utf-8", "surrogateescape").split("\n")
+    if answers[0] not in ("true", "false"):
+        require_git()  # an old git repeats what it does not know
         if b"not a git repository" in facts.err and b"must be" not in facts.err:
             raise ExchangeError(f"{visible(where)}: not a git repository, nor inside one; `git init` makes one")
         raise GitRefused(f"git will not read {visible(where)}", facts.words)
-    bare, inside, shallow, object_format, git_dir, common = facts.out.decode("utf-8", "surrogateescape").split("\n")[:6]
-    top = "" if bare == "true" or inside == "true" else _line(ask(path, "rev-parse", "--show-toplevel"))
-    folder = Path(top or git_dir)
+    bare, inside, shallow, object_format, git_dir, common, top = answers[:7]
+    folder = Path(git_dir if bare == "true" or inside == "true" else top or git_dir)
     origin = _origin(folder)
     kind: Literal["clone", "path", "bare"] = "clone" if origin else "bare" if bare == "true" else "path"
     name = (folder.parent if folder.name == ".git" else folder).name.removesuffix(".git") or "exchange"
@@ -139,7 +142,7 @@ def _locate_path(path: Path) -> Location:
         source=origin or str(folder),
         folder=folder,
         git_dir=Path(git_dir),
-        head=_line(ask(folder, "symbolic-ref", "-q", "--short", "HEAD")),
+        head=_line(ask(folder, "symbolic-ref", "-q", "--short", "HEAD")) if kind == "path" else "",
         shallow=shallow == "true",
         object_format=object_format,
     )

@@ -68,6 +68,7 @@ def environment(purpose: Purpose, *, attended: bool = False, outside: Mapping[st
     if purpose == "read":
         clean |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_OPTIONAL_LOCKS": "0"}
         clean |= {"GIT_ATTR_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1"}
+        clean |= {"GIT_DEFAULT_REF_FORMAT": "files"}
     else:
         for key, value in outside.items():
             if key in _CONFIG + _REACH + _PERSON or key.startswith(_CONFIG_PREFIXES + _REACH_PREFIXES):

@@ -112,8 +112,8 @@ class Exchange:
     def grader(self) -> Grader:
         """Git's identity here, and the grader's slug; empty where git knows none. Read anew before each commit."""
         if self._grader is None:
-            settings = self._mirror.settings()
-            self._grader = Grader(settings.name, settings.email, self._slug or slug_of(settings.email))
+            name, email = self._mirror.identity()
+            self._grader = Grader(name, email, self._slug or slug_of(email))
         return self._grader
 
     # ---- consent

@@ -81,19 +81,27 @@ def read_settings(location: Location, private: Path) -> Settings:
         if key.startswith(_PASSED_ON) or key in _PASSED_ON_KEYS:
             passed_on.append((key, value))
     hooks = ask(folder, "rev-parse", "--path-format=absolute", "--git-path", "hooks")
-    ident = ask(folder, "var", "GIT_AUTHOR_IDENT")
-    name, _, rest = decode_words(ident.out).rpartition(" <") if ident.code == 0 else ("", "", "")
+    name, email, identity_problem = read_identity(location, private)
     signs = values.get("commit.gpgsign", "false").lower() in ("true", "yes", "on", "1")
     return Settings(
         passed_on=tuple(passed_on),
         source=location.source,
         hooks_dir=Path(os.fsdecode(hooks.out.rstrip(b"\n"))) if hooks.code == 0 else Path(os.devnull),
         name=name,
-        email=rest.partition(">")[0],
-        identity_problem="" if ident.code == 0 else git_words(ident.err),
+        email=email,
+        identity_problem=identity_problem,
         signs=signs,
         signing=_signing(values) if signs else "none",
     )
+
+
+def read_identity(location: Location, private: Path) -> tuple[str, str, str]:
+    """The grader's name and email there, and in git's words why it knows none."""
+    ident = ask(location.folder or private, "var", "GIT_AUTHOR_IDENT")
+    if ident.code != 0:
+        return "", "", git_words(ident.err)
+    name, _, rest = decode_words(ident.out).rpartition(" <")
+    return name, rest.partition(">")[0], ""
 
 
 def _signing(values: dict[str, str]) -> str:

@@ -26,10 +26,11 @@ MAX_PROBLEMS = 200
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True):
-    """The submissions of a commit."""
+    """The tasks and submissions of a commit."""
 
     base: str
     shallow: bool
+    tasks: tuple[Task, ...]
     submissions: tuple[Submission, ...]
 
 
@@ -73,16 +74,18 @@ class SnapshotReader:
         history = load_history(git, tips.base, self._mirror.history_cache)
         below: dict[bytes, list[Entry]] = defaultdict(list)
         kept = self._kept(tips)
-        roots = ("tasks", "reviews") if kept is not None else ("tasks", "reviews", "submissions")
+        roots = ("reviews",) if kept is not None else ("tasks", "reviews", "submissions")
         for entry in self._objects.tree(tips.base, *roots, trees=True):
             below[entry.path.partition(b"/")[0]].append(entry)
-        if not below[b"tasks"] and not below[b"submissions"] and not kept:
-            problems.append("this repository has neither tasks/ nor submissions/: it is no exchange yet")
-        tasks = {folder.name: self._task(folder) for folder in folders(below[b"tasks"], 2).values()}
-        problems += [f"tasks/{visible(name)}: {task.problem}" for name, task in tasks.items() if task.problem]
-        submissions = kept if kept is not None else self._submissions(below[b"submissions"], tasks, history)
         if kept is None:
-            write_kept(self._kept_file, self._version(), _Kept(tips.base, tips.shallow, submissions))
+            found = {folder.name: self._task(folder) for folder in folders(below[b"tasks"], 2).values()}
+            listed = self._submissions(below[b"submissions"], found, history)
+            kept = _Kept(tips.base, tips.shallow, tuple(found.values()), listed)
+            write_kept(self._kept_file, self._version(), kept)
+        tasks, submissions = {task.name: task for task in kept.tasks}, kept.submissions
+        if not tasks and not submissions:
+            problems.append("this repository has neither tasks/ nor submissions/: it is no exchange yet")
+        problems += [f"tasks/{visible(name)}: {task.problem}" for name, task in tasks.items() if task.problem]
         problems += _same_but_for_case(submissions)
         histories, reviews = [history], self._reviews.records(below[b"reviews"], history)
         triage, broken = self._reviews.triage(below[b"reviews"])
@@ -109,13 +112,13 @@ class SnapshotReader:
             unpushed=unpushed,
         )
 
-    def _kept(self, tips: Tips) -> tuple[Submission, ...] | None:
-        """The submissions of this very commit, from an earlier start."""
+    def _kept(self, tips: Tips) -> _Kept | None:
+        """What this very commit has, from an earlier start."""
         kept = read_kept(self._kept_file, self._version(), _Kept)
-        return kept.submissions if kept and (kept.base, kept.shallow) == (tips.base, tips.shallow) else None
+        return kept if kept and (kept.base, kept.shallow) == (tips.base, tips.shallow) else None
 
     def _version(self) -> str:
-        return code_version(submission_of.__module__, load_history.__module__, parse_task.__module__)
+        return code_version(__name__, submission_of.__module__, load_history.__module__, parse_task.__module__)
 
     def _states(self, tips: Tips) -> Iterable[str]:
         where = self._mirror.location.shown

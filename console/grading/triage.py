@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-import tomlkit
-
 from console.grading.review import ObjectId, escape_front
 from console.grading.text import one_line, storable
 from console.schema import Strict, convert, load_toml
@@ -30,6 +28,8 @@ def triage_path(task: str, submission: str) -> str:
 
 def triage_file(task: str, submission: str, mark: Mark, reason: str, grader: str, tree: str) -> dict[str, bytes]:
     """The file to commit, by its path."""
+    import tomlkit  # slow to import, and only who marks needs it
+
     document = tomlkit.document()
     for key, value in (("mark", mark), ("reason", storable(reason).strip()), ("grader", grader), ("tree", tree)):
         document.add(key, tomlkit.item(value))

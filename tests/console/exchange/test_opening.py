@@ -347,3 +347,20 @@ def test_a_state_folder_that_cannot_be_made(hub, tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentFault, match="private clone"):
         Exchange.open(str(hub), state=tmp_path / "file")
+
+
+def test_what_was_opened_before_asks_git_little(opened, clone, monkeypatch) -> None:
+    """Each process costs the grader some milliseconds of the start."""
+    first = opened(clone.path).snapshot()
+    asked = []
+
+    class Counted(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, args, **options) -> None:
+            asked.append(args[1])
+            super().__init__(args, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", Counted)
+    again = opened(clone.path)
+    assert again.snapshot() == first
+    assert again.grader.name == "Ann Lee"
+    assert sorted(asked) == ["config", "for-each-ref", "for-each-ref", "ls-tree", "rev-list", "rev-parse", "var"]

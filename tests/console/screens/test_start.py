@@ -30,7 +30,7 @@ def test_textual_is_loaded_in_the_background() -> None:
 def test_opening_loads_only_what_the_queue_needs() -> None:
     code = (
         "import sys; import console.verbs.open, console.verbs.common, console.runs, console.exchange, console.drafts\n"
-        "import console.grading.review, console.screens.shell, runners.selfcheck, runners.store\n"
+        "import console.grading.review, console.grading.triage, console.screens.shell, runners.store\n"
         "late = {'torch', 'triton', 'numpy', 'jax', 'git', 'tomlkit', 'filelock', 'pygments', 'markdown_it',"
         " 'tree_sitter', 'console.screens.review', 'console.screens.palette', 'runners.doctor'}\n"
         "print(*sorted(late & set(sys.modules)))"
