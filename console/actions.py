@@ -8,8 +8,9 @@ meanings. Keys are those that every terminal sends through ssh and tmux: letters
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 Scope = Literal[
     "app", "lines", "queue", "submission", "review", "scenario", "diff", "panels", "rubric", "preview", "help", "form"
@@ -26,8 +27,7 @@ CHAINS: dict[str, tuple[Scope, ...]] = {
 keeps its meaning when the focus moves from pane to pane."""
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """Something a key does."""
 
     scope: Scope

@@ -388,6 +388,8 @@ class Runs:
 
     def _recall(self, task: Task, submission: Submission) -> RunState:
         state = RunState(key=submission.key)
+        if not self._store.knows(task.name, submission.name):
+            return state
         if why_not_run(task, submission) is None:
             environment = self._described()
             key = key_of(self._request(task, submission, (), environment), environment.fingerprint)

@@ -108,6 +108,10 @@ class EvidenceStore:
         stored = self.find(key)
         return None if stored is None else stored.sha
 
+    def knows(self, task: str, submission: str) -> bool:
+        """Whether there was ever an entry for ``TASK/NAME``: quickly told, where most have none."""
+        return self._folder(task, submission).is_dir()
+
     def find(self, key: Key) -> Stored | None:
         """The entry for ``key``: the newest whole one."""
         folder = self._folder(key.task, key.submission)

@@ -83,7 +83,7 @@ class QueueScreen(SubmissionScreen, inherit_bindings=True):
         self._rows = {row.key: row for row in fresh}
         self._arrange()
         self._reading += 1
-        self._read_runs(list(self._rows), self._reading)
+        self.call_after_refresh(self._read_runs, list(self._rows), self._reading)
 
     def _read_runs(self, keys: list[str], reading: int) -> None:
         """Stored evidence is read from disk, so not on the event loop."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
 from rich.cells import cell_len
 
 from console.exchange.text import visible
@@ -33,8 +33,7 @@ _STATE_ORDER: tuple[ReviewState, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRow:
+class QueueRow(msgspec.Struct, frozen=True):
     """One submission, ready to be shown: every text in it is safe for the terminal."""
 
     key: str
@@ -136,7 +135,7 @@ def rows_of(
 def with_run(row: QueueRow, state: RunState) -> QueueRow:
     """The row with what its run shows now."""
     worst = worst_of(state.findings)
-    return replace(
+    return msgspec.structs.replace(
         row,
         panels=tuple(state.panels[name].status if name in state.panels else None for name in PANELS),
         phase=state.phase,
@@ -147,8 +146,7 @@ def with_run(row: QueueRow, state: RunState) -> QueueRow:
     )
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(msgspec.Struct, frozen=True):
     """What ``/`` understands: plain words, and ``task: author: state: finding:`` before a word. All must hold."""
 
     text: str = ""
@@ -191,8 +189,7 @@ def sort_rows(rows: Iterable[QueueRow], mode: SortMode) -> list[QueueRow]:
     return sorted(rows, key=lambda row: (key(row), row.task, row.name))
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(msgspec.Struct, frozen=True):
     """Widths in cells, one blank between columns."""
 
     task: int

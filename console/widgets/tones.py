@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from rich.style import Style
 from textual.theme import Theme
 
@@ -12,8 +11,7 @@ from console.view.spans import Tone
 Palette = dict[Tone, Style]
 
 
-@dataclass(frozen=True)
-class _Colours:
+class _Colours(msgspec.Struct, frozen=True):
     background: str
     surface: str
     cursor: str
@@ -155,8 +153,7 @@ def _ansi() -> tuple[Style, Palette]:
     }
 
 
-@dataclass(frozen=True)
-class Paint:
+class Paint(msgspec.Struct, frozen=True):
     """Everything that turns tones into styles: one per theme and colour depth."""
 
     base: Style

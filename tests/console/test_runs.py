@@ -174,6 +174,13 @@ def test_stored_evidence_is_shown_at_once_and_stale_after_a_change(make: Callabl
     assert again.state("t/m").stale
 
 
+def test_without_evidence_the_machine_is_not_even_described(make: Callable[..., Runs], monkeypatch: pytest.MonkeyPatch):
+    runs = make()
+    runs.adopt(snapshot(ONE))
+    monkeypatch.setattr("console.runs.describe", lambda python: pytest.fail("it takes a tenth of a second"))
+    assert runs.state(ONE.key) == RunState(key=ONE.key)
+
+
 def test_cancelling_ends_a_run_and_keeps_nothing(make: Callable[..., Runs], runner: AnsweringRunner):
     runner.hold = threading.Event()
     runs = make()

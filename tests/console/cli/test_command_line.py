@@ -46,6 +46,15 @@ def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str
     assert "--json" in out
 
 
+@pytest.mark.parametrize("wrong", [["lst"], ["--json", "lst"], ["lst", "list"]])
+def test_a_wrong_verb_is_told_all_right_ones(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(wrong)
+    assert end.value.code == 2
+    err = capsys.readouterr().err
+    assert all(verb in err for verb in cli.VERBS)
+
+
 @pytest.mark.parametrize("verb", cli.NOT_YET)
 def test_what_is_not_there_says_so(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([verb, "softmax/good", "--json"]) == 2

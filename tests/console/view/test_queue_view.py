@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from console.exchange.model import ReviewRecord, Snapshot, Submission, Task, TriageMark
 from console.grading.review import Review, RubricRef
