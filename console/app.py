@@ -11,7 +11,7 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from console.errors import EnvironmentFault
+from console.errors import EnvironmentFault, Exit
 
 if TYPE_CHECKING:
     from console.config import Config
@@ -78,4 +78,6 @@ def run(exchange: Exchange, config: Config, runs: Runs) -> int:
 
     app = ConsoleApp(exchange, config, runs, Drafts(exchange.id), first=first)
     code = app.run(mouse=False)
-    return 0 if code is None else code
+    if code is None:  # nobody left: a fault of this program ended it, and has been shown with its place
+        return Exit.NOT_DETERMINED if app.return_code else Exit.DONE
+    return code

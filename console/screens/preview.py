@@ -9,10 +9,11 @@ from textual.app import SuspendNotSupported
 from textual.widget import Widget
 
 from console.actions import Action
-from console.exchange.errors import ExchangeError, GitRefused
+from console.exchange.errors import GitRefused
 from console.exchange.text import visible
 from console.grading.problems import Problem
 from console.screens.base import ConsoleScreen
+from console.screens.lend import lend
 from console.view import preview as view
 from console.view.blocks import Block
 from console.view.desk import Desk
@@ -50,7 +51,7 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
         self._problems: tuple[Problem, ...] = ()
         self._proposal: view.Proposal | None = None
         self._preview: Preview | None = None
-        self._refusal: tuple[str, str] | None = None
+        self._refusal: view.Refusal | None = None
         self._pending: str | None = None
         self._progress = ""
 
@@ -183,16 +184,18 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
             return
         files, message, pending = self._proposal.files, self._proposal.message, self._pending
         exchange = self.console_app.exchange
+
+        def send() -> Published:
+            if pending is not None:
+                return exchange.retry_pending(pending, print, attended=True)
+            return exchange.publish(files, message, print, attended=True)
+
         try:
-            with self.app.suspend():
-                if pending is not None:
-                    published = exchange.retry_pending(pending, print, attended=True)
-                else:
-                    published = exchange.publish(files, message, print, attended=True)
-        except (GitRefused, ExchangeError) as error:
-            self._refused(error)
+            published = lend(self.app, send)
         except SuspendNotSupported:
             self.console_app.say("this terminal cannot be lent", "warn")
+        except Exception as error:  # noqa: BLE001 - shown like a refusal of the background thread
+            self._refused(error)
         else:
             self._published(published)
 
@@ -215,10 +218,11 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
 
         self._progress = ""
         if isinstance(error, GitRefused):
-            self._refusal = (error.what, error.words)
             self._pending = error.pending or self._pending
+            self._refusal = view.Refusal(error.what, error.words, self._pending is not None)
+            self.console_app.look_for_pending()
         else:
-            self._refusal = ("not committed", words(error))
+            self._refusal = view.Refusal("not committed", words(error), self._pending is not None)
         if self.is_mounted:
             self._show()
         else:
@@ -227,6 +231,7 @@ class PreviewScreen(ConsoleScreen, inherit_bindings=True):
     def _published(self, published: Published) -> None:
         app, desk = self.console_app, self._desk
         self._progress, self._pending = "", None
+        app.look_for_pending()
         key = desk.submission.key
         try:
             app.drafts.discard(desk.submission.task, desk.submission.name)

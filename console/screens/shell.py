@@ -226,10 +226,13 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.refresh_bars()
 
     def say_error(self, error: BaseException) -> None:
-        """Say what went wrong, in the words of the one place that has them."""
+        """Say what went wrong, in the words of the one place that has them; a commit that was kept is counted."""
         from console.errors import words
+        from console.exchange.errors import GitRefused
 
         self.say(words(error), "bad")
+        if isinstance(error, GitRefused) and error.pending:
+            self.look_for_pending()
 
     def hush(self) -> None:
         """The message has been read."""

@@ -30,6 +30,15 @@ class Proposal:
     message: str
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """Who refused what, in their words; ``committed`` where there is a local commit that is kept."""
+
+    what: str
+    words: str
+    committed: bool
+
+
 def propose(
     draft: Draft,
     rubric: Rubric,
@@ -53,7 +62,7 @@ def blocks(
     problems: Sequence[Problem],
     proposal: Proposal | None,
     preview: Preview | None,
-    refusal: tuple[str, str] | None,
+    refusal: Refusal | None,
     progress: str,
     current: str,
 ) -> list[Block]:
@@ -62,7 +71,7 @@ def blocks(
     if progress:
         made.append(Block("progress", [(Span(f"» {visible(progress)}", "accent"),), ()]))
     if refusal is not None:
-        made.append(Block("refusal", [*_refusal(*refusal, width), ()]))
+        made.append(Block("refusal", [*_refusal(refusal, width), ()]))
     if problems:
         count = "1 thing keeps" if len(problems) == 1 else f"{len(problems)} things keep"
         made.append(Block("", [(Span(f"{count} this from being committed", "warn"),)]))
@@ -87,11 +96,12 @@ def evidence_word(digest: str) -> str:
     return digest[:19]
 
 
-def _refusal(what: str, words: str, width: int) -> Iterator[Line]:
-    yield (Span(f"✗ {visible(what)}", "bad"),)
-    for text in wrap(visible_block(words), max(10, width - 4)):
+def _refusal(refusal: Refusal, width: int) -> Iterator[Line]:
+    yield (Span(f"✗ {visible(refusal.what)}", "bad"),)
+    for text in wrap(visible_block(refusal.words), max(10, width - 4)):
         yield (Span(f"    {text}", "text"),)
-    yield (Span("  The draft and the local commit are kept.", "dim"),)
+    kept = "The draft and the local commit are kept." if refusal.committed else "No commit was made; the draft is kept."
+    yield (Span(f"  {kept}", "dim"),)
 
 
 def _problem(problem: Problem, width: int, current: bool) -> Iterator[Line]:

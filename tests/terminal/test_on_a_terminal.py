@@ -99,3 +99,12 @@ def test_nothing_moves_at_rest(terminal: Callable[..., Terminal]) -> None:
     before = len(one.raw)
     one.take(2.0)
     assert len(one.raw) == before
+
+
+def test_a_fault_of_the_console_is_no_success(terminal: Callable[..., Terminal]) -> None:
+    one = terminal(BREAKS="1")
+    one.wait_for("m-001")
+    one.send("\r")
+    assert one.ended() == (3, None)
+    assert b"ZeroDivisionError" in one.raw
+    assert b"\x1b[?1049l" in one.raw

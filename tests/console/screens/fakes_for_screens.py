@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from console.config import Config
 from console.drafts import Drafts
 from console.exchange.diff import Diff, FileDiff, Hunk, Line
+from console.exchange.errors import GitRefused
 from console.exchange.model import (
     FileView,
     Grader,
@@ -164,6 +165,8 @@ class FakeExchange:
             self.hold.wait(10)
         if self.refusal is not None:
             error, self.refusal = self.refusal, None
+            if isinstance(error, GitRefused) and error.pending:
+                self.kept = (Pending(id=error.pending, commit=oid(97), subject="a review", when=1, paths=()),)
             raise error
         self.published.append((dict(files), message))
         return Published(commit=oid(99), pushed_to="origin main", tries=1)

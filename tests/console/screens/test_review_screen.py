@@ -167,6 +167,8 @@ async def test_a_refusal_keeps_everything_and_can_be_tried_again(bench: Bench) -
         await pilot.press("ctrl+s")
         await settle(pilot)
         assert "remote: hook [red]says no[/red]" in screen_text(pilot)
+        assert "the local commit are kept" in screen_text(pilot)
+        assert [one.id for one in pilot.app.pending] == ["review-1"]  # type: ignore[attr-defined]
         assert Drafts("fake", bench.folder).keys() == {KEY}
         await pilot.press("r")
         await settle(pilot)
