@@ -72,14 +72,16 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parser.set_defaults(exchange=None, json=False, trust=False, no_fetch=False, verb=None)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    # Parsers are slow to make: where the verb is known, the others are left out.
+    # Parsers are slow to make, and loading every verb would take longer than printing the help: where the verb is
+    # known the others are left out, and one that is not used is no more than a name.
     known = arguments[0] if arguments and arguments[0] in VERBS else None
     for name, help_text in VERBS.items():
-        if known not in (None, name):
-            continue
-        verb = verbs.add_parser(name, help=help_text, description=help_text, parents=[common], allow_abbrev=False)
-        if name in arguments:  # loading every verb would take longer than printing the help
-            importlib.import_module(f"console.verbs.{name}").arguments(verb)
+        if known in (None, name):
+            used = name in arguments
+            parents = [common] if used else []
+            verb = verbs.add_parser(name, help=help_text, description=help_text, parents=parents, allow_abbrev=False)
+            if used:
+                importlib.import_module(f"console.verbs.{name}").arguments(verb)
     return parser
 
 

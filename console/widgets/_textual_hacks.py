@@ -109,15 +109,18 @@ async def in_order(app: App[Any], event: Key) -> bool:
     """Do what a key is bound to, now; True when there was something. Keys that write are left to the widget."""
     await ready(app)
     focused = app.screen.focused
-    if focused is not None and focused.check_consume_key(event.key, event.character):
-        focused._forward_event(event)
-        done = True
-    else:
-        done = await app._check_bindings(event.key)
-    node: MessagePump | None = focused
-    while done and node is not None and node is not app:
-        await _drained(node)
-        node = node._parent
+    # What a key changes is painted at once, and once: a second paint would come a sixtieth of a second later.
+    with app.batch_update():
+        if focused is not None and focused.check_consume_key(event.key, event.character):
+            focused._forward_event(event)
+            done = True
+        else:
+            done = await app._check_bindings(event.key)
+        node: MessagePump | None = focused
+        while done and node is not None and node is not app:
+            await _drained(node)
+            node = node._parent
+    app.screen.check_idle()
     return done
 
 

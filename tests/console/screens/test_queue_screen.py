@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 import pytest
 from fakes_for_screens import Bench, oid, screen_text, settle, snapshot_of, submission_of  # type: ignore[import-not-found]
+from textual.app import App
 
 from console.config import Config
 from console.runs import PanelView, RunState
@@ -254,3 +255,16 @@ async def test_commits_kept_from_before_are_pushed(bench: Bench) -> None:
         await settle(pilot)
         assert bench.exchange.published == [({}, "review-9")]
         assert "kept" not in screen_text(pilot).splitlines()[0]
+
+
+async def test_what_a_key_changes_is_painted_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row, the message line and the footer together: each further paint comes a sixtieth of a second later."""
+    async with bench.app().run_test() as pilot:
+        await settle(pilot)
+        painted = []
+        display = App._display
+        monkeypatch.setattr(App, "_display", lambda self, *a: (painted.append(a) if a[1] else None, display(self, *a)))
+        await pilot.press("j")
+        await settle(pilot)
+        assert len(painted) == 1
+        assert "2/" in plain(pilot.app.screen.query_one("#status", Bar).shown)
