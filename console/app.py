@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import os
+import signal
 import sys
 import threading
 from concurrent.futures import Future
@@ -77,7 +78,11 @@ def run(exchange: Exchange, config: Config, runs: Runs) -> int:
     from console.screens.shell import ConsoleApp
 
     app = ConsoleApp(exchange, config, runs, Drafts(exchange.id), first=first)
-    code = app.run(mouse=False)
+    interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        code = app.run(mouse=False)
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
     if code is None:  # nobody left: a fault of this program ended it, and has been shown with its place
         return Exit.NOT_DETERMINED if app.return_code else Exit.DONE
     return code

@@ -307,6 +307,9 @@ class ConsoleApp(App[int], inherit_bindings=False):
         loop = asyncio.get_running_loop()
         for one in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(one, self._ended_by, one)
+        # Not through the loop, which would hear later of an interrupt that was meant for whom the terminal is lent to.
+        interrupted = signal.SIGINT
+        signal.signal(interrupted, lambda *_: loop.call_soon_threadsafe(self._ended_by, interrupted))
 
     def _ended_by(self, which: signal.Signals) -> None:
         """Drafts are on disk already, after every change; what is left is to give the terminal back."""

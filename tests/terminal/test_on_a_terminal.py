@@ -35,8 +35,9 @@ def test_bytes_that_are_no_keys_do_not_end_it(terminal: Callable[..., Terminal])
     assert one.ended() == (0, None)
 
 
+@pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_termination_keeps_the_draft_and_gives_the_terminal_back(
-    terminal: Callable[..., Terminal], tmp_path: Path
+    terminal: Callable[..., Terminal], tmp_path: Path, which: signal.Signals
 ) -> None:
     one = terminal()
     one.wait_for("m-001")
@@ -44,8 +45,8 @@ def test_termination_keeps_the_draft_and_gives_the_terminal_back(
     one.wait_for("import triton")
     one.send("\x1b[15~jj2cmaximum first")
     one.wait_for("maximum first")
-    os.kill(one.process.pid, signal.SIGTERM)
-    assert one.ended() == (128 + signal.SIGTERM, None)
+    os.kill(one.process.pid, which)
+    assert one.ended() == (128 + which, None)
     assert b"\x1b[?1049l" in one.raw
     assert b"\x1b[?25h" in one.raw
     draft = Drafts("fake", tmp_path / "drafts").load("row-softmax", "m-001").draft
