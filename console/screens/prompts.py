@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from console.grading.text import plain
 from console.view.spans import Line, Span
 from console.widgets.bar import Bar
 from console.widgets.bindings import bindings_for
@@ -42,7 +43,7 @@ class Ask(ModalScreen["str | None"], inherit_bindings=False):
         """Title, line, keys."""
         with Vertical():
             yield Bar(raised=True, id="ask-title")
-            field = Input(self._text, select_on_focus=False)
+            field = Input(plain(self._text), select_on_focus=False)
             field.cursor_blink = False
             yield field
             yield Bar(raised=True, id="ask-keys")

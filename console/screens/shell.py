@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual.app import App
 from textual.binding import Binding
-from textual.events import Event, Key
+from textual.events import Event, Key, Paste
 
+from console.grading.text import plain
 from console.screens.base import ConsoleScreen
 from console.screens.queue import QueueScreen
 from console.view.spans import BLANK, Line, Span, Tone
@@ -248,11 +249,13 @@ class ConsoleApp(App[int], inherit_bindings=False):
                 return
 
     async def on_event(self, event: Event) -> None:
-        """A key is also the sign that the last message was read."""
+        """A key is also the sign that the last message was read. What is pasted may be anyone's text."""
         if isinstance(event, Key) and not event.is_forwarded:
             self.hush()
             if not getattr(self.screen, "EVERY_KEY", False) and await in_order(self, event):
                 return
+        elif isinstance(event, Paste):
+            event.text = plain(event.text)  # a field shows what it holds as it is
         await super().on_event(event)
 
     # ---- the registry's scope "app"

@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
+from console.grading.text import plain
 from console.screens.prompts import PROMPT_CSS, keys_line
 from console.view.spans import Span
 from console.widgets.bar import Bar
@@ -35,7 +36,7 @@ class Write(ModalScreen[None], inherit_bindings=False):
             yield Bar(raised=True, id="write-title")
             if self._hint:
                 yield Text(self._hint, rows=3)
-            area = TextArea(self._text, soft_wrap=True, tab_behavior="focus", show_line_numbers=False)
+            area = TextArea(plain(self._text), soft_wrap=True, tab_behavior="focus", show_line_numbers=False)
             area.cursor_blink = False
             area.highlight_cursor_line = False
             yield area

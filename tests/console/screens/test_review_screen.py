@@ -17,7 +17,9 @@ from fakes_for_screens import (  # type: ignore[import-not-found]
     snapshot_of,
     submission_of,
 )
+from textual.events import Paste
 from textual.pilot import Pilot
+from textual.widgets import TextArea
 
 from console.config import Config
 from console.drafts import Drafts
@@ -237,6 +239,21 @@ async def test_what_is_written_after_a_quotation_is_no_part_of_it(bench: Bench) 
         await pilot.press("f5", "end", "c", *"Right", "ctrl+s")
         await settle(pilot)
         assert draft_of(review).body == f"{quoted}\n\nRight"
+
+
+async def test_a_field_holds_nothing_that_a_terminal_obeys(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        review = await opened(pilot)
+        await pilot.press("f5", "j", "j", "c")
+        await settle(pilot)
+        pilot.app.post_message(Paste("ab\x9b31m\u202e\x1b[31m\nnext"))
+        await settle(pilot)
+        assert pilot.app.screen.query_one(TextArea).text == "ab\\x9b31m\\u202e\\x1b[31m\nnext"
+        await pilot.press("ctrl+s")
+        review._change(draft_of(review).with_note(draft_of(review).criteria[0].id, "raw \x9b31m"))
+        await pilot.press("c")
+        await settle(pilot)
+        assert pilot.app.screen.query_one(TextArea).text == "raw \\x9b31m"
 
 
 async def test_overruling_needs_a_reason_and_changes_what_is_suggested(bench: Bench) -> None:
