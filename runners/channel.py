@@ -48,17 +48,27 @@ class Channel:
         """The bare socket, whose ownership passes to the caller."""
         return self._sock
 
-    def send(self, message: bytes, fds: Sequence[int] = ()) -> None:
-        """Send one message whole. Raises ChannelClosed when nobody listens any more."""
+    def send(self, message: bytes, fds: Sequence[int] = (), timeout: float | None = None) -> None:
+        """Send one message whole. Raises ChannelClosed when nobody listens any more, whatever SIGPIPE does here.
+
+        Raises ChannelTimeout when the other side does not read for so long; the channel is of no use then, as part of
+        the message may have gone.
+        """
         if len(message) > MAX_MESSAGE_BYTES:
             raise ChannelError(f"message of {len(message)} bytes is over the limit")
         data = memoryview(_HEADER.pack(len(message)) + message)
         try:
-            if fds:
-                ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-                sent = self._sock.sendmsg([data], ancillary)
-                data = data[sent:]
-            self._sock.sendall(data)
+            ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+            if timeout is None:
+                data = data[self._sock.sendmsg([data], ancillary, socket.MSG_NOSIGNAL) :]
+                self._sock.sendall(data, socket.MSG_NOSIGNAL)
+                return
+            while data:
+                if not select.select([], [self._sock], [], timeout)[1]:
+                    raise ChannelTimeout
+                with contextlib.suppress(BlockingIOError):
+                    data = data[self._sock.sendmsg([data], ancillary, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :]
+                    ancillary = []
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ChannelClosed(str(error)) from None
 

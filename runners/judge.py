@@ -39,7 +39,20 @@ from runners.evidence import (
     settle_panel,
 )
 from runners.findings import PANELS, PanelName
-from runners.protocol import Close, Emit, FromSupervisor, Inspect, NotOpened, Open, Opened, Seen, Signal, clip
+from runners.protocol import (
+    Account,
+    Accounted,
+    Close,
+    Emit,
+    FromSupervisor,
+    Inspect,
+    NotOpened,
+    Open,
+    Opened,
+    Seen,
+    Signal,
+    clip,
+)
 from runners.reference import Reference, ReferenceError  # noqa: A004 - the field's word
 from runners.session import Report, Role, Unavailable
 from runners.timing import lock
@@ -162,12 +175,18 @@ class RunSession:
             seed=int.from_bytes(os.urandom(4), "little"),
             inspect=lambda: asked(Inspect),
             end=lambda: asked(Close),
+            account=lambda: self._accounted(number),
             signal_process=lambda what: self._ask(Signal(number, what)),
         )
         self._workers.append(worker)
         return worker
 
-    def _ask(self, message: Open | Inspect | Close | Signal) -> FromSupervisor:
+    def _accounted(self, number: int) -> int:
+        answer = self._ask(Account(number))
+        assert isinstance(answer, Accounted)
+        return answer.cpu_ns
+
+    def _ask(self, message: Open | Inspect | Close | Signal | Account) -> FromSupervisor:
         self._channel.send(_encode(message))
         return _decode(self._channel.receive(SUPERVISOR_S))
 

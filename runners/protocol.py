@@ -179,13 +179,19 @@ class Signal(msgspec.Struct, frozen=True, tag="signal"):
     what: Literal["stop", "continue", "dump"]
 
 
+class Account(msgspec.Struct, frozen=True, tag="account"):
+    """Ask for the on-CPU time so far of a process and all that it started; answered by Accounted."""
+
+    process: int
+
+
 class Emit(msgspec.Struct, frozen=True, tag="emit"):
     """Pass an event on to the console. Has no reply."""
 
     event: bytes
 
 
-ToSupervisor = Open | Inspect | Close | Signal | Emit
+ToSupervisor = Open | Inspect | Close | Signal | Account | Emit
 
 # ---- supervisor to judge ---------------------------------------------------------------------------------------
 
@@ -226,7 +232,13 @@ class Standing(msgspec.Struct, frozen=True, tag="standing"):
     still: bool
 
 
-FromSupervisor = Opened | NotOpened | Seen | Standing
+class Accounted(msgspec.Struct, frozen=True, tag="accounted"):
+    """On-CPU time by the kernel's account, of processes that have ended too."""
+
+    cpu_ns: int
+
+
+FromSupervisor = Opened | NotOpened | Seen | Standing | Accounted
 
 
 class ProcessPlan(msgspec.Struct, frozen=True):

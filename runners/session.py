@@ -115,6 +115,10 @@ class Worker(Protocol):
         """The process id, for the operating system's accounts."""
         ...
 
+    def cpu_ns(self) -> int:
+        """On-CPU time so far, by the operating system's account, of the process and of all that it started."""
+        ...
+
     def load(self) -> Failure | None:
         """Import the code and look up its entry. None when that worked; later calls repeat the first answer."""
         ...

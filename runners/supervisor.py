@@ -13,6 +13,7 @@ import mmap
 import os
 import random
 import re
+import resource
 import select
 import shutil
 import signal
@@ -37,6 +38,8 @@ from runners.contract import RunEnded, RunRequest
 from runners.evidence import Evidence, PanelResult, SubmissionRef, TaskRef, not_checked
 from runners.findings import PANELS
 from runners.protocol import (
+    Account,
+    Accounted,
     Emit,
     FromSupervisor,
     Inspect,
@@ -62,6 +65,9 @@ PROCESS_LIMIT = 128
 SETUP_S = 20.0
 STOP_S = 0.5
 """How long a process may take to stand still; it takes microseconds unless the kernel is in a long call."""
+JUDGE_MEMORY = 4
+"""The judge may hold this many times what the task allows a candidate: it draws the inputs, keeps copies and truths in
+float64, and sees the shared memory of three processes while it times."""
 JUDGE_SILENCE_S = 900.0
 """A judge that says nothing for so long is stuck in the task's own code."""
 
@@ -78,6 +84,8 @@ class _Process:
     pidfd: int
     output_fd: int
     scratch: Path
+    untrusted: bool = False
+    may_fork: bool = False
     listener: sandbox.Listener | None = None
     refusals: dict[tuple[str, str, str], int] = field(default_factory=dict)
     output: bytearray = field(default_factory=bytearray)
@@ -139,8 +147,18 @@ class Supervisor:
             sandbox.end_tree(os.getpid())
             shutil.rmtree(self._folder, ignore_errors=True)
         if not self._ended and not self._cancelled:
-            words = clip(the_judge.output.decode("utf-8", "replace").strip()[-600:])
-            self._end_with(f"the judge ended before its verdict: {words or the_judge.ended_for or 'no words'}", "error")
+            self._end_with(f"the judge ended before its verdict: {self._last_words(the_judge)}", "error")
+
+    def _last_words(self, the_judge: _Process) -> str:
+        if the_judge.ended_for == "memory":
+            return (
+                f"the task's inputs and truths took more than {self._memory_mib(0)} MiB, "
+                f"{JUDGE_MEMORY} times its limit for a candidate or what this machine can spare"
+            )
+        if the_judge.ended_for == "silence":
+            return f"the task's own code gave no sign of life for {JUDGE_SILENCE_S:g} s"
+        words = clip(the_judge.output.decode("utf-8", "replace").strip()[-600:])
+        return words or the_judge.ended_for or "no words"
 
     # ---- the loop ----------------------------------------------------------------------------------------------
 
@@ -198,10 +216,18 @@ class Supervisor:
     def _measure(self, process: _Process) -> None:
         used = sandbox.tree_memory(process.pid)
         process.peak_bytes = max(process.peak_bytes, used)
-        if used > self._request.task.limits.memory_mib << 20:
+        if used > self._memory_mib(process.number) << 20:
             self._kill(process, "memory")
         elif sandbox.count_descendants(process.pid) > PROCESS_LIMIT:
             self._kill(process, "processes")
+
+    def _memory_mib(self, number: int) -> int:
+        """What a process may hold; the judge, number 0, is trusted, and only kept from filling the machine."""
+        mine = self._request.task.limits.memory_mib
+        if number:
+            return mine
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+        return max(mine, min(mine * JUDGE_MEMORY, machine * 3 // 4))
 
     def _keep_house(self, watched: Sequence[_Process]) -> None:
         """End daemons: what outlives its parent is nobody's any more. At most once a tick, as looking costs."""
@@ -228,6 +254,8 @@ class Supervisor:
             reply = process.seen()
         elif isinstance(message, Signal):
             reply = self._signal(self._processes[message.process], message.what)
+        elif isinstance(message, Account):
+            reply = Accounted(_cpu_ns(self._processes[message.process]))
         else:
             process = self._processes.pop(message.process)
             self._finish(process)
@@ -241,6 +269,8 @@ class Supervisor:
         number = {"stop": signal.SIGSTOP, "continue": signal.SIGCONT, "dump": signal.SIGUSR2}[what]
         if process.status is None:
             os.kill(process.pid, number)
+        if what != "dump" and process.may_fork:
+            sandbox.signal_below(process.pid, number)  # else they go on with the work while the judge reads
         deadline = time.monotonic() + STOP_S
         while what == "stop" and process.status is None and time.monotonic() < deadline:
             pid, status = os.waitpid(process.pid, os.WNOHANG | os.WUNTRACED)
@@ -342,7 +372,7 @@ class Supervisor:
             sandbox.Profile.JUDGE,
             read=(*sandbox.readable_paths(), Path(request.task_dir), Path(request.submission_dir)),
             write=(scratch, lock.FOLDER),
-            memory_mib=request.task.limits.memory_mib * 2,
+            memory_mib=self._memory_mib(0),
             cpu_seconds=3600,
             unsafe=request.unsafe,
         )
@@ -382,6 +412,8 @@ class Supervisor:
         to_process.close()
         setup_theirs.close()
         process = _Process(number, pid, os.pidfd_open(pid), reader, scratch)
+        process.untrusted = message.role == "candidate"
+        process.may_fork = profile is not sandbox.Profile.STRICT
         words = self._take_listener(process, setup_mine)
         setup_mine.close()
         if words:
@@ -470,6 +502,15 @@ class Supervisor:
         )
         with contextlib.suppress(ChannelClosed):
             self._events.send(msgspec.json.encode(RunEnded(evidence)))
+
+
+def _cpu_ns(process: _Process) -> int:
+    """A process's tree; to an untrusted one is charged, too, what ran on without a parent and ended here."""
+    mine = sandbox.tree_cpu_ns(process.pid)
+    if process.untrusted:
+        waited = resource.getrusage(resource.RUSAGE_CHILDREN)
+        mine += int((waited.ru_utime + waited.ru_stime) * 1e9)
+    return mine
 
 
 def _output_pipe() -> tuple[int, int]:

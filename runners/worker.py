@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
 import re
@@ -20,6 +19,7 @@ from runners.arena import Arena, over_bytes, raw_bytes, storage_span
 from runners.channel import Channel, ChannelClosed, ChannelError, ChannelTimeout
 from runners.evidence import Place
 from runners.findings import FINDINGS
+from runners.frameworks.reports import plain_detail
 from runners.patterns import element_pattern, guard_pattern
 from runners.protocol import (
     Define,
@@ -89,7 +89,7 @@ class SharedSlot:
 
 
 class ProcessWorker:
-    """Talks to one process. ``inspect``, ``end`` and ``signal_process`` ask the supervisor, its parent."""
+    """Talks to one process. ``inspect``, ``end``, ``signal_process`` and ``account`` ask the supervisor, its parent."""
 
     def __init__(
         self,
@@ -106,6 +106,7 @@ class ProcessWorker:
         inspect: Callable[[], Seen],
         end: Callable[[], Seen],
         signal_process: Callable[[SignalName], object],
+        account: Callable[[], int] | None = None,
     ) -> None:
         self._pid = pid
         self._channel = channel
@@ -116,6 +117,7 @@ class ProcessWorker:
         self._inplace = frozenset(inplace)
         self._wall = wall_seconds
         self._inspect, self._end, self._signal = inspect, end, signal_process
+        self._account = account or (lambda: _cpu_ns(pid))
         self._loaded: Failure | None = None
         self._was_loaded = False
         self._failure: Failure | None = None
@@ -124,7 +126,7 @@ class ProcessWorker:
         self._seed = seed
 
         def share(number: int, size: int, fd: int) -> None:
-            channel.send(_encode(MapSegment(number, size)), fds=(fd,))
+            self._tell(MapSegment(number, size), fds=(fd,))
 
         def unshare(number: int) -> None:
             self._tell(UnmapSegment(number))
@@ -141,6 +143,10 @@ class ProcessWorker:
     def dead(self) -> bool:
         """True once a call has failed in a way that ended the process."""
         return self._seen is not None
+
+    def cpu_ns(self) -> int:
+        """On-CPU time so far of the process and of all that it started; 0 when it is gone."""
+        return 0 if self.dead else self._account()
 
     def load(self) -> Failure | None:
         """Import the code and look up its entry; later calls give the first answer again."""
@@ -285,15 +291,27 @@ class ProcessWorker:
 
     # ---- conversation ------------------------------------------------------------------------------------------
 
-    def _tell(self, message: Any) -> None:
-        with contextlib.suppress(ChannelClosed):
-            self._channel.send(_encode(message))
+    def _tell(self, message: Any, fds: tuple[int, ...] = ()) -> None:
+        """Send what has no reply; that nobody reads it is the failure of what is asked next."""
+        if self.dead:
+            return
+        try:
+            self._channel.send(_encode(message), fds, self._wall)
+        except ChannelClosed:
+            pass
+        except ChannelTimeout:
+            self._timed_out(self._wall, self._wall)
 
     def _ask(self, message: Any, kind: type[_Reply], timeout: float) -> _Reply:
+        if self._failure is not None:
+            raise _Gone(self._failure)
         deadline = time.monotonic() + timeout
         beat, beat_at = self._beat(), time.monotonic()
         try:
-            self._channel.send(_encode(message))
+            try:
+                self._channel.send(_encode(message), timeout=timeout)
+            except ChannelTimeout:
+                raise _Gone(self._timed_out(timeout, timeout)) from None
             while True:
                 try:
                     reply = _decode(self._channel.receive(min(SLICE_S, max(0.0, deadline - time.monotonic()))))
@@ -306,7 +324,7 @@ class ProcessWorker:
                         raise _Gone(self._timed_out(timeout, now - beat_at)) from None
         except ChannelClosed:
             raise _Gone(self._ended()) from None
-        except (ChannelError, msgspec.MsgspecError) as error:
+        except (ChannelError, msgspec.MsgspecError, RecursionError) as error:
             failure = Failure("integrity/forged-result", f"bytes on the result channel that are no reply: {error}")
             raise _Gone(self._lose(failure)) from None
         if not isinstance(reply, kind):
@@ -474,12 +492,17 @@ class ProcessWorker:
         return Place(name, report.line)
 
     def _as_failure(self, report: WireReport) -> Failure:
-        code = report.code if report.code in FINDINGS else "build/launch"
-        return Failure(code, clip(report.summary), self._place(report), report.detail)
+        detail = plain_detail(report.detail)
+        if report.code != "build/environment" and (
+            report.code not in FINDINGS or FINDINGS[report.code].severity != "fail"
+        ):
+            summary = f"says that a call failed with {clip(report.code, 60)}, which is no failure of a call"
+            return Failure("integrity/forged-result", summary, self._place(report), detail)
+        return Failure(report.code, clip(report.summary), self._place(report), detail)
 
     def _as_report(self, report: WireReport) -> Report:
         code = report.code if report.code in FINDINGS else "integrity/harness"
-        return Report(code, clip(report.summary), self._place(report), report.detail)
+        return Report(code, clip(report.summary), self._place(report), plain_detail(report.detail))
 
     def _reports(self, details: Details) -> tuple[Report, ...]:
         return tuple(self._as_report(report) for call in details.reports for report in call)

@@ -28,6 +28,8 @@ from runners.session import Session, names_case
 
 ENOUGH = 256
 """Elements of data that a case needs for stress to say something; the smallest such case is used."""
+PLACED_AT_ONCE = 1 / 8
+"""The part of the memory limit that the inputs and outputs of one batch may take; a single call may take more."""
 PERTURBATIONS = 8
 CONDITION_FACTOR = 64.0
 """How many times the effect of one rounding of the inputs is explained: sums round once for every term."""
@@ -69,13 +71,30 @@ def _judge(plan: Plan, facts: dict[str, Any]) -> tuple[PanelStatus, str | None]:
     if not asked:
         return "not-checked", None
     plan.progress("correctness", 0, 0, "stressed inputs")
-    slots = [(plan.place(question), question) for question in asked]
-    trials = plan.run(slots, order="shuffle", during=f"on stressed inputs in case {names_case(case)}")
-    for trial in trials:
-        shown[trial.question.family] = _weigh(plan, trial)
+    for some in _that_fit(asked, plan.session.task.limits.memory_mib << 20):
+        slots = [(plan.place(question), question) for question in some]
+        trials = plan.run(slots, order="shuffle", during=f"on stressed inputs in case {names_case(case)}")
+        for trial in trials:
+            shown[trial.question.family] = _weigh(plan, trial)
+        plan.release(*trials)
     shown["case"] = case.name
-    plan.release(*trials)
     return "pass", None
+
+
+def _that_fit(asked: list[Question], limit: int) -> list[list[Question]]:
+    """Batches that take a small part of the memory limit each: what the judge places counts as the candidate's."""
+    batches: list[list[Question]] = []
+    room = 0
+    for question in asked:
+        tensors = [value for value in question.inputs.values() if isinstance(value, Tensor)]
+        tensors += [expected.stored for expected in question.expected.values()]
+        need = sum(tensor.nbytes for tensor in tensors)
+        if not batches or need > room:
+            batches.append([])
+            room = int(limit * PLACED_AT_ONCE)
+        batches[-1].append(question)
+        room -= need
+    return batches
 
 
 def _case(plan: Plan) -> Case:

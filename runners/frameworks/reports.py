@@ -18,6 +18,11 @@ def clip(text: str, limit: int = MAX_TEXT) -> str:
     return f"{text[: limit - 3 - half]}...{text[-half:]}"
 
 
+def plain_detail(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers behind a report as bounded, shallow, plain JSON values; what already is that stays as it is."""
+    return {clip(str(key), 60): _plain(item, 1) for key, item in list(detail.items())[:MAX_DETAIL_ITEMS]}
+
+
 def _plain(value: Any, depth: int = 2) -> Any:
     if value is None or isinstance(value, (bool, int, float)):
         return value
@@ -38,7 +43,7 @@ def make_report(
         "summary": clip(summary),
         "file": None if file is None else clip(file, 200),
         "line": line,
-        "detail": _plain(detail or {}),
+        "detail": plain_detail(detail or {}),
     }
 
 

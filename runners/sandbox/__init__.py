@@ -16,7 +16,16 @@ from runners.sandbox.level import SandboxLevel, level
 from runners.sandbox.listener import Listener, Refusal
 from runners.sandbox.paths import listable_paths, readable_paths
 from runners.sandbox.policy import Profile
-from runners.sandbox.tree import become_subreaper, count_descendants, descendants, end_tree, orphans, tree_memory
+from runners.sandbox.tree import (
+    become_subreaper,
+    count_descendants,
+    descendants,
+    end_tree,
+    orphans,
+    signal_below,
+    tree_cpu_ns,
+    tree_memory,
+)
 
 __all__ = [
     "Listener",
@@ -33,6 +42,8 @@ __all__ = [
     "orphans",
     "readable_paths",
     "restrict",
+    "signal_below",
+    "tree_cpu_ns",
     "tree_memory",
 ]
 

@@ -56,6 +56,23 @@ def tree_memory(pid: int) -> int:
     return limits.memory_of([pid, *descendants(pid)])
 
 
+def tree_cpu_ns(pid: int) -> int:
+    """On-CPU time of ``pid``, of its living descendants, and of those that they have waited for."""
+    return sum(_cpu_ns(process) for process in _walk([pid], ()))
+
+
+def signal_below(pid: int, number: signal.Signals) -> None:
+    """Signal every descendant of ``pid``, those too that are born meanwhile."""
+    signalled: set[_Process] = set()
+    for _ in range(_FREEZE_ROUNDS):
+        fresh = [process for process in _walk([pid], ()) if process.pid != pid and process not in signalled]
+        if not fresh:
+            return
+        for process in fresh:
+            _signal(process, number)
+        signalled.update(fresh)
+
+
 def alive(pid: int) -> bool:
     """Whether the process ``pid`` is there and has not ended, waited for or not."""
     return _look(pid) is not None
@@ -229,6 +246,19 @@ def _look(pid: int) -> _Process | None:
     if state in (b"Z", b"X") and threads <= 1:
         return None
     return _Process(pid, group, session, started)
+
+
+def _cpu_ns(process: _Process) -> int:
+    """By the precise clock of clock_getcpuclockid(3), and in ticks what /proc tells of children waited for."""
+    tick = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    waited = 0
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        fields = Path(f"/proc/{process.pid}/stat").read_bytes().rpartition(b")")[2].split()
+        waited = int(fields[13]) + int(fields[14])
+    try:
+        return time.clock_gettime_ns((~process.pid << 3) | 2) + waited * tick
+    except OSError:  # gone
+        return 0
 
 
 def _same(process: _Process) -> bool:

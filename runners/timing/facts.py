@@ -36,6 +36,7 @@ def case_facts(
         "rounds": ratio.rounds,
         "spread": _short(spread(log_ratios(windows["baseline"], windows["candidate"]))),
         "on_cpu": {side: _short(cpu_share(sides[side])) for side in SIDES},
+        "between_windows_cpu_ms": {side: _short(sum(sides[side].outside) / 1e6) for side in SIDES},
         "self_reported_us": {side: _self_reported(sides[side]) for side in ("candidate", "baseline")},
         **plain_facts(measured),
         "samples": {

@@ -2,6 +2,7 @@
 
 import os
 import struct
+import threading
 
 import pytest
 from hypothesis import given
@@ -55,5 +56,28 @@ def test_descriptors_pass_only_where_they_are_wanted():
     assert one.take_fds() == []
     for fd in (reader, writer, got):
         os.close(fd)
+    one.close()
+    two.close()
+
+
+def test_who_does_not_read_does_not_hold_up_who_writes():
+    one, two = pair()
+    with pytest.raises(ChannelTimeout):
+        one.send(bytes(MAX_MESSAGE_BYTES), timeout=0.01)
+    one.close()
+    two.close()
+
+
+def test_a_message_longer_than_the_sockets_buffer_arrives_whole():
+    one, two = pair(accept_fds=(False, True))
+    message = os.urandom(4 << 20)
+    reader, writer = os.pipe()
+    sender = threading.Thread(target=lambda: one.send(message, fds=(writer,), timeout=30.0))
+    sender.start()
+    assert two.receive(30.0) == message
+    sender.join()
+    (got,) = two.take_fds()
+    for end in (reader, writer, got):
+        os.close(end)
     one.close()
     two.close()

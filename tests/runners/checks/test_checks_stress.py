@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import torch
 
-from runners.checks import oracle
+from runners.checks import oracle, stress
 
 LAYER_NORM = """
 import torch
@@ -107,3 +109,13 @@ def test_large_outputs_take_fewer_draws_and_say_so(judge, monkeypatch):
     monkeypatch.setattr(oracle, "LARGE_SECONDS", 0.0)
     judged = judge(stateless=two_passes_one_by_one, task=TASK, reference=LAYER_NORM)
     assert judged.fact("CorrectnessCheck")["cases"]["a"]["0"]["twin_draws"] == oracle.LARGE_DRAWS + 1
+
+
+def test_what_is_asked_at_once_takes_a_small_part_of_the_memory_limit():
+    def question(elements):
+        tensor = torch.empty(elements, dtype=torch.uint8)
+        return SimpleNamespace(inputs={"x": tensor, "n": 3}, expected={"0": SimpleNamespace(stored=tensor)})
+
+    small, large = question(100), question(9000)
+    batches = stress._that_fit([small, small, small, large, small], limit=4000)
+    assert [[len(one.inputs["x"]) for one in batch] for batch in batches] == [[100, 100], [100], [9000], [100]]

@@ -269,3 +269,41 @@ def test_memory_shared_between_forks_is_exact():
         assert len(pids) == 2
         assert round(sum(shares) / MIB) == 60
         assert round(sum(limits._open_shared_memory(pid).values()) / MIB) == 60
+
+
+def burn(ns: int) -> None:
+    until_ns = time.process_time_ns() + ns
+    while time.process_time_ns() < until_ns:
+        pass
+
+
+def test_the_time_of_a_tree_counts_the_living_and_those_waited_for():
+    def body():
+        def work():
+            os.waitpid(fork(lambda: burn(100_000_000)), 0)
+            fork(lambda: (burn(100_000_000), forever()))
+            forever()
+
+        parent = fork(work)
+        until(lambda: sandbox.tree_cpu_ns(parent) >= 180_000_000)
+        return len(sandbox.descendants(parent))
+
+    assert as_supervisor(body) == "1"
+
+
+def test_a_signal_reaches_all_below_and_not_the_process_itself():
+    def states(pids):
+        return {Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in pids}
+
+    def body():
+        parent = fork(lambda: (fork(lambda: (fork(forever), forever())), forever()))
+        until(lambda: sandbox.count_descendants(parent) == 2)
+        below = sandbox.descendants(parent)
+        sandbox.signal_below(parent, signal.SIGSTOP)
+        until(lambda: states(below) == {"T"})
+        mine = states([parent])
+        sandbox.signal_below(parent, signal.SIGCONT)
+        until(lambda: "T" not in states(below))
+        return mine <= {"S", "R"}
+
+    assert as_supervisor(body) == "True"

@@ -199,6 +199,13 @@ def test_work_outside_the_windows_is_counted() -> None:
     assert sum(lazy.sides["baseline"].outside) == 0
 
 
+def test_memory_on_its_way_back_is_no_work_between_windows() -> None:
+    """Else one side that is fast at first makes the other's account so large that nothing is found."""
+    shrunk = Bench(Nature(call_ns=50_000), Nature(call_ns=60_000_000)).comparison().run()
+    assert shrunk.limited_by == "budget"
+    assert all(sum(shrunk.sides[side].outside) == 0 for side in SIDES)
+
+
 def test_windows_grow_where_the_first_guess_was_made_under_load() -> None:
     bench = Bench(Nature(call_ns=100_000, drift=-0.4), Nature(call_ns=100_000, drift=-0.4))
     result = bench.comparison(plan=Plan(narrow=0.0)).run()
