@@ -31,7 +31,7 @@ STEADY_MALLOC = {
 """glibc keeps freed memory: else each temporary of a megabyte faults its pages in anew, and timings scatter."""
 _BOOT = (
     "import sys; sys.path[:] = [p for p in sys.path if p]; sys.path.append(sys.argv[3]); "
-    "from runners.zygote import main; main(int(sys.argv[1]), sys.argv[2] == 'interpreted')"
+    "from runners.zygote import main; main(int(sys.argv[1]), sys.argv[2] == 'interpreted', sys.argv[3])"
 )
 
 
@@ -152,7 +152,7 @@ class Runner:
             self._zygotes.clear()
         for zygote in zygotes:
             zygote.close()
-        if self._folder is not None:
+        if self._folder is not None:  # a zygote removes it, too, when it is hung up on
             with contextlib.suppress(OSError):
                 (self._folder / "runners").unlink()
                 self._folder.rmdir()

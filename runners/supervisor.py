@@ -118,7 +118,7 @@ class Supervisor:
         self._events = events
         self._interpreted = interpreted
         self._level = sandbox.level()
-        self._folder = Path(tempfile.mkdtemp(prefix="kernel-review-run-"))
+        self._folder = Path(tempfile.mkdtemp(prefix=_prefix(os.getpid())))
         self._processes: dict[int, _Process] = {}
         self._count = 0
         self._cancelled = False
@@ -511,6 +511,16 @@ def _cpu_ns(process: _Process) -> int:
         waited = resource.getrusage(resource.RUSAGE_CHILDREN)
         mine += int((waited.ru_utime + waited.ru_stime) * 1e9)
     return mine
+
+
+def remove_folders(pid: int) -> None:
+    """Remove what the supervisor with this number left in the folder for temporary files, as it was killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_prefix(pid)}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prefix(pid: int) -> str:
+    return f"kernel-review-run-{pid}-"
 
 
 def _output_pipe() -> tuple[int, int]:

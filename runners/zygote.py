@@ -1,7 +1,8 @@
 """A preloaded parent: imports torch and triton once, then forks one supervisor per run.
 
 Started by the client with an allow-listed environment, so that no descendant's ``/proc/self/environ`` holds a secret.
-It never touches CUDA and never runs foreign code.
+It never touches CUDA and never runs foreign code. What a supervisor that was killed leaves behind becomes its own, and
+is ended; so is the folder that a killed console left.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import signal
 import sys
 import traceback
+from pathlib import Path
 
 import msgspec
 
@@ -28,7 +30,7 @@ class Hello(msgspec.Struct, frozen=True):
     triton: str
 
 
-def main(control_fd: int, interpreted: bool) -> None:
+def main(control_fd: int, interpreted: bool, package: str) -> None:
     """Serve until the console hangs up."""
     import socket
 
@@ -55,7 +57,10 @@ def main(control_fd: int, interpreted: bool) -> None:
     all_checks()
 
     control = Channel(socket.socket(fileno=control_fd), accept_fds=True)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are reaped by the kernel
+    supervisors: set[int] = set()
+    with contextlib.suppress(OSError):
+        sandbox.become_subreaper()
+    signal.signal(signal.SIGCHLD, lambda _signal, _frame: _bury(supervisors))
     gc.collect()
     gc.freeze()
     python = ".".join(map(str, sys.version_info[:3]))
@@ -64,12 +69,41 @@ def main(control_fd: int, interpreted: bool) -> None:
         try:
             message = control.receive()
         except (ChannelClosed, ChannelError):
+            _remove(package)
             return
         fds = control.take_fds()
-        if os.fork() == 0:
+        # Not while one that has just been forked is unknown: it would be taken for what another has left.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        pid = os.fork()
+        if pid == 0:
             _supervise(supervisor, message, control, fds, interpreted)
+        supervisors.add(pid)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         for fd in fds:
             os.close(fd)
+
+
+def _bury(supervisors: set[int]) -> None:
+    """Wait for what has ended; after a supervisor that did not end by itself, end what it had started."""
+    from runners import sandbox, supervisor
+
+    with contextlib.suppress(OSError):  # ChildProcessError: none is left
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            if pid in supervisors:
+                supervisors.discard(pid)
+                if os.WIFSIGNALED(status):
+                    sandbox.end_tree(os.getpid(), keep=supervisors)
+                    supervisor.remove_folders(pid)
+
+
+def _remove(package: str) -> None:
+    """The client's folder with the link to this package: it removes it itself, unless it was killed."""
+    with contextlib.suppress(OSError):
+        (Path(package) / "runners").unlink()
+        Path(package).rmdir()
 
 
 def _supervise(supervisor: object, message: bytes, control: Channel, fds: list[int], interpreted: bool) -> None:
@@ -79,6 +113,7 @@ def _supervise(supervisor: object, message: bytes, control: Channel, fds: list[i
     try:
         os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         control.close()
         events = Channel(socket.socket(fileno=fds[0]))
         request = msgspec.json.decode(message, type=RunRequest)
@@ -91,4 +126,4 @@ def _supervise(supervisor: object, message: bytes, control: Channel, fds: list[i
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2] == "interpreted")
+    main(int(sys.argv[1]), sys.argv[2] == "interpreted", sys.argv[3])
